@@ -1,0 +1,162 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"testing"
+)
+
+func TestMessageRoundTrip(t *testing.T) {
+	tests := map[string]Message{
+		"no parts":    {Seq: 1, Channel: Shell, Parts: [][]byte{}},
+		"empty parts": {Seq: 2, Channel: IOPub, Parts: [][]byte{{}, {}, {}, {}}},
+		"buffers":     {Seq: 1 << 60, Channel: Stdin, Parts: [][]byte{[]byte("{}"), {}, bytes.Repeat([]byte{7}, 3<<20)}},
+		"most parts":  {Seq: 3, Channel: Control, Parts: make([][]byte, MaxParts)},
+	}
+	for name, want := range tests {
+		t.Run(name, func(t *testing.T) {
+			for i, p := range want.Parts {
+				if p == nil {
+					want.Parts[i] = []byte{}
+				}
+			}
+			var buf bytes.Buffer
+			if err := NewWriter(&buf).WriteMessage(FrameMessage, want); err != nil {
+				t.Fatal(err)
+			}
+			f, err := NewReader(&buf, 64<<20).ReadFrame()
+			if err != nil || f.Type != FrameMessage {
+				t.Fatalf("ReadFrame: type %d, %v", f.Type, err)
+			}
+			got, err := DecodeMessage(f.Payload)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("DecodeMessage: %v; seq %d, %d parts", err, got.Seq, len(got.Parts))
+			}
+		})
+	}
+}
+
+func TestWriterRefusesTooManyParts(t *testing.T) {
+	err := NewWriter(io.Discard).WriteMessage(FrameSend, Message{Channel: Shell, Parts: make([][]byte, MaxParts+1)})
+	if !errors.Is(err, ErrMalformed) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestReadFrameBounds(t *testing.T) {
+	frame := func(n uint32, rest ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, n), rest...) }
+	tests := map[string]struct {
+		in   []byte
+		want error
+	}{
+		"nothing":      {nil, io.EOF},
+		"cut head":     {[]byte{0, 0}, io.ErrUnexpectedEOF},
+		"zero length":  {frame(0, 1), ErrMalformed},
+		"over limit":   {frame(1<<31, 1), ErrFrameTooLarge},
+		"cut payload":  {frame(10, 1, 2), io.ErrUnexpectedEOF},
+		"no payload":   {frame(10, 1), io.ErrUnexpectedEOF},
+		"just a claim": {frame(1000, 1), io.ErrUnexpectedEOF},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewReader(bytes.NewReader(tt.in), 4096).ReadFrame(); !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// A length alone must not make the reader take memory.
+func TestReadFrameClaimCostsNothing(t *testing.T) {
+	in := append(binary.BigEndian.AppendUint32(nil, 1<<30), byte(FrameMessage), 1, 2, 3)
+	r := NewReader(bytes.NewReader(in), 1<<31)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			_, _ = NewReader(bytes.NewReader(in), 1<<31).ReadFrame()
+		}
+	}).AllocedBytesPerOp()
+	if _, err := r.ReadFrame(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatalf("got %v", err)
+	}
+	if allocated > 4<<20 {
+		t.Fatalf("a claim of 1 GiB took %d bytes", allocated)
+	}
+}
+
+func TestEventsAndAcks(t *testing.T) {
+	var buf bytes.Buffer
+	w := NewWriter(&buf)
+	want := Event{Kind: EventExited, Incarnation: 2, Exit: &Exit{Code: -1, Signal: "SIGKILL", OOM: true}}
+	if err := w.WriteEvent(42, want); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteAck(41); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(&buf, 4096)
+	f, _ := r.ReadFrame()
+	seq, got, err := DecodeEvent(f.Payload)
+	if err != nil || seq != 42 || !reflect.DeepEqual(got, want) {
+		t.Fatalf("event %d %+v, %v", seq, got, err)
+	}
+	f, _ = r.ReadFrame()
+	if ack, err := DecodeAck(f.Payload); err != nil || ack != 41 || f.Type != FrameAck {
+		t.Fatalf("ack %d, %v", ack, err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	var buf bytes.Buffer
+	_ = NewWriter(&buf).WriteMessage(FrameMessage, Message{Seq: 9, Channel: IOPub, Parts: [][]byte{[]byte("{}"), nil, []byte("x")}})
+	f.Add(buf.Bytes()[5:])
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x01{\"kind\":\"exited\"}"))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if m, err := DecodeMessage(payload); err == nil {
+			var out bytes.Buffer
+			if err := NewWriter(&out).WriteMessage(FrameMessage, m); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes()[5:], payload) {
+				t.Fatalf("not the same after a round trip: %x, %x", out.Bytes()[5:], payload)
+			}
+		}
+		_, _, _ = DecodeEvent(payload)
+		_, _ = DecodeAck(payload)
+		_ = DecodeJSON(payload, &Hello{})
+	})
+}
+
+func FuzzReadFrame(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 2, 1, 7, 0, 0, 0, 1, 3})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := NewReader(bytes.NewReader(in), 1<<16)
+		for {
+			frame, err := r.ReadFrame()
+			if err != nil {
+				return
+			}
+			if len(frame.Payload) > 1<<16 {
+				t.Fatalf("payload of %d bytes", len(frame.Payload))
+			}
+		}
+	})
+}
+
+func BenchmarkWriteMessage(b *testing.B) {
+	client, server := net.Pipe()
+	defer client.Close()
+	go func() { _, _ = io.Copy(io.Discard, server) }()
+	w := NewWriter(client)
+	m := Message{Seq: 1, Channel: IOPub, Parts: [][]byte{make([]byte, 200), make([]byte, 200), []byte("{}"), make([]byte, 60)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.WriteMessage(FrameMessage, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+// Package stream defines the one framed, resumable stream between the server and the shim beside a kernel.
+//
+// The carrier is any reliable byte stream (a Unix socket, a container's attached stdio). Each frame is
+//
+//	uint32 length of what follows, big-endian | uint8 type | payload
+//
+// The server speaks first with Hello, the shim answers with Welcome. From then on the shim sends every message of the
+// kernel and every event about it as a numbered frame, in one sequence that starts at 1 when the shim starts and has no
+// holes; it keeps each in its journal until the server has acknowledged it. A server that comes back says in Hello the
+// last number that it has dealt with and receives what follows. Numbers that the journal had to give up are reported by
+// an EventGap frame in their place.
+//
+// Both sides treat what they read as hostile: a frame longer than the limit given to NewReader, an unknown type in the
+// wrong direction or a malformed payload is an error, and the connection is of no further use.
+package stream
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Version is the version of the protocol, exchanged in Hello and Welcome. They must be equal.
+const Version = 1
+
+// Channel names one of a kernel's channels (Jupyter messaging, "Introduction").
+type Channel uint8
+
+// The channels that carry messages. The heartbeat channel stays inside the shim.
+const (
+	Shell Channel = iota + 1
+	Control
+	Stdin
+	IOPub
+)
+
+// String returns the channel's name as Jupyter writes it.
+func (c Channel) String() string {
+	switch c {
+	case Shell:
+		return "shell"
+	case Control:
+		return "control"
+	case Stdin:
+		return "stdin"
+	case IOPub:
+		return "iopub"
+	}
+	return "unknown"
+}
+
+// FrameType says what a frame's payload is.
+type FrameType uint8
+
+// Frames from the server to the shim.
+const (
+	// FrameHello carries a Hello as JSON; it must be the first frame.
+	FrameHello FrameType = iota + 1
+	// FrameSend carries one message for the kernel: see Message, without Seq.
+	FrameSend
+	// FrameAck carries a uint64: everything up to this number has been dealt with and may be forgotten.
+	FrameAck
+	// FrameRequest carries a Request as JSON.
+	FrameRequest
+)
+
+// Frames from the shim to the server.
+const (
+	// FrameWelcome carries a Welcome as JSON; it is the first frame.
+	FrameWelcome FrameType = iota + 65
+	// FrameMessage carries one message from the kernel: see Message.
+	FrameMessage
+	// FrameEvent carries a uint64 sequence number and an Event as JSON.
+	FrameEvent
+	// FrameReply carries a Reply as JSON. Replies are not numbered and not kept.
+	FrameReply
+)
+
+// Message is one Jupyter message on its way between server and kernel. Identities, delimiter and signature stay with the
+// shim, which signs what it sends and verifies what it receives.
+type Message struct {
+	// Seq is the number in the shim's sequence; 0 on the way to the kernel.
+	Seq     uint64
+	Channel Channel
+	// Parts are header, parent header, metadata, content (JSON texts) and then any number of raw buffers.
+	Parts [][]byte
+}
+
+// Hello opens a connection.
+type Hello struct {
+	Version int `json:"version"`
+	// After is the last sequence number that this server has dealt with. Nil asks for everything that was never
+	// acknowledged.
+	After *uint64 `json:"after,omitempty"`
+}
+
+// Welcome answers Hello.
+type Welcome struct {
+	Version int `json:"version"`
+	// KernelID is the id that the shim was launched with, so that a server notices a mix-up.
+	KernelID string `json:"kernel_id"`
+	// Next is the number that the next new frame will get; everything from the asked place up to Next-1 is replayed.
+	Next uint64 `json:"next"`
+	// Incarnation counts the kernel processes that this shim has started, from 1.
+	Incarnation int `json:"incarnation"`
+	// Alive tells whether the kernel process runs.
+	Alive bool `json:"alive"`
+	// Error is set when the shim refuses the connection; it closes after Welcome.
+	Error string `json:"error,omitempty"`
+}
+
+// EventKind names what an Event reports.
+type EventKind string
+
+const (
+	// EventStarted: a kernel process was started (PID, Incarnation).
+	EventStarted EventKind = "started"
+	// EventConnected: the channels to the kernel are connected; messages sent from now on reach it.
+	EventConnected EventKind = "connected"
+	// EventExited: the kernel process ended (Exit, Incarnation).
+	EventExited EventKind = "exited"
+	// EventElided: output was left out at this place, because an execution produced too much (Elided).
+	EventElided EventKind = "elided"
+	// EventDropped: messages from the kernel were thrown away because they were broken: wrong signature, not Jupyter,
+	// too large (Dropped).
+	EventDropped EventKind = "dropped"
+	// EventGap: frames were given up because nobody fetched them in time (Gap). Its own number is the gap's last.
+	EventGap EventKind = "gap"
+)
+
+// Event is something that the shim reports about the kernel. Exactly the field that Kind names is set.
+type Event struct {
+	Kind        EventKind `json:"kind"`
+	Time        time.Time `json:"time"`
+	Incarnation int       `json:"incarnation,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Exit        *Exit     `json:"exit,omitempty"`
+	Elided      *Elided   `json:"elided,omitempty"`
+	Dropped     *Dropped  `json:"dropped,omitempty"`
+	Gap         *Gap      `json:"gap,omitempty"`
+}
+
+// Exit says how a kernel process ended.
+type Exit struct {
+	// Code is the exit code, or -1 when a signal ended the process.
+	Code int `json:"code"`
+	// Signal is the signal's name ("SIGKILL"), or empty.
+	Signal string `json:"signal,omitempty"`
+	// OOM is true when the memory limit's OOM killer ended it.
+	OOM bool `json:"oom,omitempty"`
+	// Asked is true when the shim ended it on request (restart, shutdown).
+	Asked bool `json:"asked,omitempty"`
+	// Output is the end of what the process wrote to its own stdout and stderr, at most 8 KB: the reason of a kernel
+	// that does not come up.
+	Output string `json:"output,omitempty"`
+	// Failed is set when the process could not be started at all.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Elided counts output that was left out.
+type Elided struct {
+	// Parent is the msg_id of the request that produced it.
+	Parent string `json:"parent"`
+	// Stream is "stdout" or "stderr"; empty when whole messages of other types were left out.
+	Stream string `json:"stream,omitempty"`
+	// Bytes and Lines count text (UTF-8 bytes, newlines) for a stream.
+	Bytes int64 `json:"bytes,omitempty"`
+	Lines int64 `json:"lines,omitempty"`
+	// Messages counts whole messages of other types, with Bytes their size.
+	Messages int64 `json:"messages,omitempty"`
+}
+
+// Dropped counts messages that were thrown away.
+type Dropped struct {
+	Channel string `json:"channel"`
+	Reason  string `json:"reason"`
+	Count   int64  `json:"count"`
+	// Parent and MsgType are what the header claimed, when it could be read.
+	Parent  string `json:"parent,omitempty"`
+	MsgType string `json:"msg_type,omitempty"`
+	Bytes   int64  `json:"bytes,omitempty"`
+}
+
+// Gap names numbers that the journal gave up.
+type Gap struct {
+	From  uint64 `json:"from"`
+	To    uint64 `json:"to"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Op names what a Request asks of the shim.
+type Op string
+
+const (
+	// OpInterrupt interrupts the running cell, by signal to the kernel's process group or by interrupt_request, as the
+	// kernelspec says.
+	OpInterrupt Op = "interrupt"
+	// OpKillChildren kills every descendant of the kernel process, not the kernel.
+	OpKillChildren Op = "kill_children"
+	// OpRestart ends the kernel process and starts a new one in place. The reply comes when the new process runs.
+	OpRestart Op = "restart"
+	// OpStats asks for Stats.
+	OpStats Op = "stats"
+	// OpShutdown ends the kernel (polite, TERM after the grace, KILL) and then the shim itself.
+	OpShutdown Op = "shutdown"
+)
+
+// Request is a call to the shim itself.
+type Request struct {
+	ID uint64 `json:"id"`
+	Op Op     `json:"op"`
+	// GraceMS is how long OpRestart and OpShutdown wait before they force, in milliseconds; 0 forces at once.
+	GraceMS int64 `json:"grace_ms,omitempty"`
+}
+
+// Reply answers the Request with the same ID.
+type Reply struct {
+	ID    uint64 `json:"id"`
+	Error string `json:"error,omitempty"`
+	Stats *Stats `json:"stats,omitempty"`
+	// Killed is how many processes OpKillChildren ended.
+	Killed int `json:"killed,omitempty"`
+}
+
+// Stats is a sample of what the kernel and its shim use.
+type Stats struct {
+	// CPU is processor time used since the kernel started, in nanoseconds; all processes of the container or sandbox.
+	CPU time.Duration `json:"cpu_ns"`
+	// Memory is what counts against the limit now, in bytes; MemoryPeak the most so far; MemoryLimit 0 when unlimited.
+	Memory      int64 `json:"memory"`
+	MemoryPeak  int64 `json:"memory_peak,omitempty"`
+	MemoryLimit int64 `json:"memory_limit,omitempty"`
+	PIDs        int   `json:"pids"`
+	// ShimMemory is the shim's own resident set, in bytes.
+	ShimMemory int64 `json:"shim_memory"`
+	// JournalBytes is what waits for acknowledgement.
+	JournalBytes int64 `json:"journal_bytes"`
+	// Heartbeat is when the kernel last answered on its heartbeat channel.
+	Heartbeat time.Time `json:"heartbeat,omitzero"`
+}
+
+// Config is what a provisioner tells the shim at launch, as JSON in the environment variable ConfigEnv.
+type Config struct {
+	KernelID string `json:"kernel_id"`
+	// Listen is where the stream is offered: "unix:PATH" (the shim makes the socket, mode 0600), "fd:N" (an inherited
+	// listening socket) or "stdio" (one connection, on the shim's own stdin and stdout, again and again: see Attached).
+	Listen string `json:"listen"`
+	// Argv is the kernelspec's argv; "{connection_file}" is replaced. Argv[0] may be looked up in Env's PATH.
+	Argv []string `json:"argv"`
+	// Env is the kernel's whole environment, as KEY=VALUE. Nothing is inherited.
+	Env []string `json:"env"`
+	// Dir is the kernel's working directory.
+	Dir string `json:"dir"`
+	// RunDir is a private, writable folder inside the sandbox for the connection file and the ipc sockets. The shim
+	// makes it if it is missing (mode 0700). Short: a socket's path is at most 107 bytes.
+	RunDir string `json:"run_dir"`
+	// Transport is "ipc" or "tcp" (loopback).
+	Transport string `json:"transport"`
+	// InterruptMode is "signal" or "message" (kernelspec interrupt_mode).
+	InterruptMode string `json:"interrupt_mode"`
+	// Rlimits are set on the kernel process, not on the shim.
+	Rlimits Rlimits `json:"rlimits"`
+	// CgroupDir is a folder that holds the sandbox's memory cgroup files (v1 or v2); empty: look in /sys/fs/cgroup.
+	CgroupDir string `json:"cgroup_dir,omitempty"`
+	// PeerOutside refuses connections from processes of the shim's own pid namespace, that is, from users' code.
+	PeerOutside bool `json:"peer_outside,omitempty"`
+	// JournalBytes caps the journal (default 32 MiB). MaxMessage caps one message of the kernel (default 64 MiB).
+	JournalBytes int64 `json:"journal_bytes,omitempty"`
+	MaxMessage   int64 `json:"max_message,omitempty"`
+	// OutputBytes is how much output one execution may stream before only its end is kept (default 256 MiB); TailBytes is
+	// that end, per stream (default 1 MiB).
+	OutputBytes int64 `json:"output_bytes,omitempty"`
+	TailBytes   int64 `json:"tail_bytes,omitempty"`
+}
+
+// Rlimits are limits of a process; 0 leaves one as it is.
+type Rlimits struct {
+	// Data is RLIMIT_DATA in bytes, for hosts where no memory cgroup can be had.
+	Data int64 `json:"data,omitempty"`
+	// FileSize is RLIMIT_FSIZE in bytes.
+	FileSize int64 `json:"file_size,omitempty"`
+	// Files is RLIMIT_NOFILE; PIDs is RLIMIT_NPROC, which counts all processes of the same uid.
+	Files int64 `json:"files,omitempty"`
+	PIDs  int64 `json:"pids,omitempty"`
+}
+
+// ConfigEnv is the environment variable that holds Config.
+const ConfigEnv = "CELLBLOCK_SHIM"
+
+// Defaults and bounds.
+const (
+	DefaultJournalBytes = 32 << 20
+	DefaultMaxMessage   = 64 << 20
+	DefaultOutputBytes  = 256 << 20
+	DefaultTailBytes    = 1 << 20
+	// MaxParts bounds the parts of one message.
+	MaxParts = 1024
+	// FrameOverhead is what a message frame may need beside its parts.
+	FrameOverhead = 16 + 4*MaxParts
+)
+
+// marshal is json.Marshal for values of this package, which cannot fail.
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("stream: " + err.Error())
+	}
+	return b
+}
