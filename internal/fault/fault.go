@@ -6,6 +6,7 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -67,26 +68,35 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the first *Error in err's chain, or Internal.
+// KindOf returns the kind of the first *Error in err's tree. Without one, a context's end is Cancelled or Timeout, and
+// everything else Internal.
 func KindOf(err error) Kind {
 	var e *Error
-	if errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
 		return e.Kind
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	case errors.Is(err, context.DeadlineExceeded):
+		return Timeout
 	}
 	return Internal
 }
 
-// Hint returns the first hint in err's chain, or "".
+// Hint returns the first hint in err's tree, depth first as errors.As walks it, or "".
 func Hint(err error) string {
-	for err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return ""
+	if e, ok := err.(*Error); ok && e.Hint != "" {
+		return e.Hint
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return Hint(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			if hint := Hint(branch); hint != "" {
+				return hint
+			}
 		}
-		if e.Hint != "" {
-			return e.Hint
-		}
-		err = e.Err
 	}
 	return ""
 }
