@@ -1,0 +1,66 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+SHELL := bash
+.DELETE_ON_ERROR:
+
+BIN     := bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+SOURCES := $(shell find cmd kernels sessions auth images mcpserver web internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+# The race detector needs a C compiler.
+RACE    := $(shell command -v gcc >/dev/null && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+.PHONY: setup
+setup: ## install what is missing on this machine
+	@scripts/setup.sh
+
+.PHONY: build
+build: $(BIN)/cellblock $(BIN)/cellblock-shim ## the two binaries, into bin/
+
+$(BIN)/cellblock: $(SOURCES)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/cellblock
+
+$(BIN)/cellblock-shim: $(SOURCES)
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o $@ ./cmd/cellblock-shim
+
+.PHONY: demo
+demo: setup build ## a data-science session through a real MCP client
+	@scripts/demo.sh
+
+.PHONY: run
+run: setup build ## the server, in dev mode, on 127.0.0.1:8787
+	$(BIN)/cellblock serve
+
+.PHONY: image
+image: build ## the image that kernels run in, with the engine that is here
+	@scripts/image.sh
+
+.PHONY: test
+test: setup build ## every test that can run here; what cannot is named
+	go vet ./...
+	go test $(RACE) -timeout 15m ./...
+
+.PHONY: race
+race: ; go test -race ./... ## only the tests, with the race detector
+
+.PHONY: e2e
+e2e: setup build ## only the end-to-end tests
+	go test $(RACE) -count=1 -v ./e2e/...
+
+.PHONY: bench
+bench: setup build ## the measurements, as ratios side by side in one run
+	@go run ./e2e/bench
+
+.PHONY: fmt
+fmt: ## format the code
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: lint
+lint: ## static analysis
+	@scripts/lint.sh
+
+.PHONY: clean
+clean: ; rm -rf $(BIN) .cache demo-output ## remove what was built

@@ -1,0 +1,18 @@
+package nearest
+
+import "testing"
+
+func TestOf(t *testing.T) {
+	known := []string{"addr", "data_dir", "docker.host", "session_id"}
+	for word, want := range map[string]string{
+		"adr": "addr", "data-dir": "data_dir", "dataDir": "data_dir", "docker.hst": "docker.host",
+		"sessionid": "session_id", "colour": "", "": "",
+	} {
+		if got := Of(word, known); got != want {
+			t.Errorf("Of(%q) = %q, want %q", word, got, want)
+		}
+	}
+	if got := Of("x", nil); got != "" {
+		t.Errorf("nothing known, got %q", got)
+	}
+}
