@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
+)
+
+// execOptions are the flags of exec.
+type execOptions struct {
+	url, tokenFile, session, language, file, images string
+	timeout                                         int
+}
+
+// errCellFailed makes exec end with status 1 without another word: the traceback has been printed.
+var errCellFailed = fault.New(fault.Invalid, "the cell ended with an error")
+
+func newExec() *cobra.Command {
+	var o execOptions
+	cmd := &cobra.Command{
+		Use:   "exec [code | -]",
+		Short: "Run code in a session of a running server",
+		Long: `Runs code in a session of a running server and prints what it prints, as it comes. The code is the argument, a file
+(--file) or standard input (-). Exit status 1 when the cell ends with an error.`,
+		Example: `  cellblock exec 'x = 20 + 1; x'
+  cellblock exec --session analysis --images plots --file plot.py
+  echo 'print(x * 2)' | cellblock exec --session analysis -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, err := o.code(args, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			cfg, err := configFor(cmd)
+			if err != nil {
+				return err
+			}
+			token, err := o.token(cfg)
+			if err != nil {
+				return err
+			}
+			graceful, _, release := stopSignals(cmd.Context())
+			defer release()
+			return o.run(graceful, cfg, token, code, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.session, "session", "s", "", "session_id; none: a new session, whose id is printed")
+	flags.StringVarP(&o.language, "language", "l", "python", "the session's language")
+	flags.StringVarP(&o.file, "file", "f", "", "read the code from this file")
+	flags.StringVar(&o.images, "images", "", "save images into this folder")
+	flags.IntVar(&o.timeout, "timeout", 0, "how long the cell may run, in seconds (default: the server's)")
+	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default http://ADDR/mcp, $CELLBLOCK_URL)")
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
+	return cmd
+}
+
+func (o execOptions) code(args []string, stdin io.Reader) (string, error) {
+	switch {
+	case o.file != "" && len(args) > 0:
+		return "", fault.New(fault.Invalid, "there is code in the argument and in --file").WithHint("Give one of them.")
+	case o.file != "":
+		b, err := os.ReadFile(o.file)
+		if err != nil {
+			return "", fault.New(fault.NotFound, "the code cannot be read: %w", err)
+		}
+		return string(b), nil
+	case len(args) == 1 && args[0] != "-":
+		return args[0], nil
+	case len(args) == 1:
+		b, err := io.ReadAll(stdin)
+		return string(b), err
+	}
+	return "", fault.New(fault.Invalid, "there is no code").WithHint("Give it as argument, with --file, or - to read standard input.")
+}
+
+func (o execOptions) token(cfg *Config) (string, error) {
+	path := o.tokenFile
+	if path == "" {
+		if token := os.Getenv("CELLBLOCK_TOKEN"); token != "" {
+			return token, nil
+		}
+		path = filepath.Join(cfg.DataDir, "dev_token.txt")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fault.New(fault.Unauthenticated, "there is no token: %w", err).
+			WithHint("Start `cellblock serve` with the same --data-dir, or set CELLBLOCK_TOKEN or --token-file.")
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+func (o execOptions) endpoint(cfg *Config) (string, error) {
+	if o.url == "" {
+		return "http://" + cfg.Addr + "/mcp", nil
+	}
+	u, err := url.Parse(o.url)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fault.New(fault.Invalid, "%q is no address of a server", o.url).WithHint("Write it as http://127.0.0.1:8787/mcp")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/mcp"
+	}
+	return u.String(), nil
+}
+
+func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, stdout, stderr io.Writer) error {
+	endpoint, err := o.endpoint(cfg)
+	if err != nil {
+		return err
+	}
+	live := &liveOutput{w: stdout}
+	c, err := dialMCP(ctx, endpoint, token, live.notification)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var req mcp.CallToolRequest
+	req.Params.Name = "execute_" + o.language
+	args := map[string]any{"code": code}
+	if o.session != "" {
+		args["session_id"] = o.session
+	}
+	if o.timeout != 0 {
+		args["timeout_seconds"] = o.timeout
+	}
+	req.Params.Arguments = args
+	req.Params.Meta = &mcp.Meta{ProgressToken: "exec"}
+	result, err := c.CallTool(ctx, req)
+	if err != nil {
+		return callError(ctx, err)
+	}
+	if err := o.print(result, live, stderr); err != nil {
+		return err
+	}
+	if result.IsError {
+		return errCellFailed
+	}
+	return nil
+}
+
+// dialMCP connects to a server as an MCP client.
+func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
+	t, err := transport.NewStreamableHTTP(endpoint, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
+	if err != nil {
+		return nil, err
+	}
+	c := client.NewClient(t)
+	c.OnNotification(notified)
+	if err := c.Start(ctx); err != nil {
+		return nil, err
+	}
+	var hello mcp.InitializeRequest
+	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	hello.Params.ClientInfo = mcp.Implementation{Name: "cellblock-exec", Version: version}
+	if _, err := c.Initialize(ctx, hello); err != nil {
+		_ = c.Close()
+		return nil, callError(ctx, err)
+	}
+	return c, nil
+}
+
+func callError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fault.New(fault.Cancelled, "interrupted; the cell was told to stop")
+	}
+	var unauthorized interface{ Unwrap() error }
+	if errors.As(err, &unauthorized) && strings.Contains(err.Error(), "401") {
+		return fault.New(fault.Unauthenticated, "the server does not accept the token: %w", err).
+			WithHint("Mint one with `cellblock token` and the server's --data-dir.")
+	}
+	if strings.Contains(err.Error(), "connection refused") {
+		return fault.New(fault.Unavailable, "no server answers: %w", err).WithHint("Start one: cellblock serve")
+	}
+	return fault.New(fault.Internal, "%w", err)
+}
+
+// liveOutput prints text of progress notifications as it comes, and remembers how much.
+type liveOutput struct {
+	mu      sync.Mutex
+	w       io.Writer
+	printed strings.Builder
+}
+
+// outputMeta is where the server puts new output in a progress notification's _meta.
+const outputMeta = "cellblock/output"
+
+func (l *liveOutput) notification(n mcp.JSONRPCNotification) {
+	if n.Method != "notifications/progress" {
+		return
+	}
+	meta, _ := n.Params.AdditionalFields["_meta"].(map[string]any)
+	if n.Params.Meta != nil {
+		meta = n.Params.Meta
+	}
+	if text, ok := meta[outputMeta].(string); ok {
+		l.write(text)
+	}
+}
+
+func (l *liveOutput) write(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.printed.WriteString(text)
+	_, _ = io.WriteString(l.w, text)
+}
+
+// rest returns what of a result's text has not been printed live.
+func (l *liveOutput) rest(text string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	printed := l.printed.String()
+	if strings.TrimSpace(printed) == "" {
+		return text
+	}
+	if rest, ok := strings.CutPrefix(text, printed); ok {
+		l.printed.Reset()
+		return rest
+	}
+	if rest, ok := strings.CutPrefix(strings.TrimRight(printed, "\n"), strings.TrimRight(text, "\n")); ok {
+		l.printed.Reset()
+		l.printed.WriteString(strings.TrimLeft(rest, "\n"))
+		return ""
+	}
+	return text
+}
+
+// print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
+func (o execOptions) print(result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) error {
+	images := 0
+	for i, block := range result.Content {
+		switch b := block.(type) {
+		case mcp.TextContent:
+			text := strings.TrimRight(b.Text, "\n")
+			if i == len(result.Content)-1 {
+				fmt.Fprintln(stderr, text)
+				continue
+			}
+			if text = live.rest(text); text != "" {
+				live.write(text + "\n")
+			}
+		case mcp.ImageContent:
+			images++
+			path, err := o.saveImage(b, images)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(stderr, path)
+		}
+	}
+	return nil
+}
+
+func (o execOptions) saveImage(b mcp.ImageContent, n int) (string, error) {
+	if o.images == "" {
+		return "[image " + b.MIMEType + "; save images with --images DIR]", nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(b.Data)
+	if err != nil {
+		return "", fault.New(fault.Internal, "the server sent a broken image: %w", err)
+	}
+	if err := os.MkdirAll(o.images, 0o755); err != nil {
+		return "", fault.New(fault.Unavailable, "the image cannot be saved: %w", err)
+	}
+	extension := ".png"
+	if known, err := mime.ExtensionsByType(b.MIMEType); err == nil && len(known) > 0 && b.MIMEType != "image/png" {
+		extension = known[0]
+	}
+	for {
+		path := filepath.Join(o.images, fmt.Sprintf("image-%d%s", n, extension))
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			n++
+			continue
+		}
+		if err != nil {
+			return "", fault.New(fault.Unavailable, "the image cannot be saved: %w", err)
+		}
+		_, err = f.Write(raw)
+		return path, errors.Join(err, f.Close())
+	}
+}

@@ -1,0 +1,82 @@
+// Command cellblock gives language models real notebooks: an MCP server with a long-lived, isolated Jupyter kernel behind
+// every session_id.
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if err := newRoot().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "cellblock:", strings.ReplaceAll(fault.Text(err), "\n", "\n  "))
+		os.Exit(fault.ExitCode(err))
+	}
+}
+
+// newRoot builds the command tree.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cellblock",
+		Short: "Real notebooks for language models, over MCP",
+		Long: `cellblock serves MCP tools that run code in long-lived Jupyter kernels. Each session_id is one kernel in its own
+container or sandbox: variables, files and plots stay between calls.`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
+	})
+	addConfigFlags(root)
+	root.AddCommand(newServe(), newStdio(), newExec(), newToken(), newDoctor(), newVersion())
+	return root
+}
+
+// addConfigFlags adds the flags that every command shares; each is named like its configuration key.
+func addConfigFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.String("config", "", "configuration file (default: the first of cellblock.yaml, the user's, /etc/cellblock/config.yaml)")
+	flags.String("data-dir", "", "what must outlive the server: keys, workspaces (default "+defaultDataDir()+")")
+	flags.String("log-level", "", "debug, info, warn or error (default info)")
+}
+
+// addServerFlags adds the flags of the commands that run kernels.
+func addServerFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.String("run-dir", "", "sockets; keep the path short (default "+defaultRunDir()+")")
+	flags.String("provisioner", "", "what runs kernels: auto, docker or local (default auto)")
+	flags.String("sandbox", "", "of the local provisioner: bwrap, or none to run without isolation (default bwrap)")
+	flags.Bool("allow-unenforced", false, "launch kernels although this host ignores one of their limits")
+	flags.String("docker-host", "", "the engine's address (default: DOCKER_HOST, then the usual sockets)")
+	flags.String("docker-carrier", "", "how the server reaches a container: auto, socket or stdio (default auto)")
+	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
+}
+
+// configFor loads the configuration as a command sees it.
+func configFor(cmd *cobra.Command) (*Config, error) {
+	named, _ := cmd.Flags().GetString("config")
+	if named == "" {
+		named = os.Getenv("CELLBLOCK_CONFIG")
+	}
+	return loadConfig(sources{flags: cmd.Flags(), environ: os.Environ(), files: configFiles(), named: named})
+}
+
+// newLogger writes to stderr; stdout belongs to the protocol and to results.
+func newLogger(cfg LogConfig) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.Level)) // checked by Config.check
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}

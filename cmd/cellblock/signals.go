@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// stopSignals turns signals into two contexts: the first signal ends graceful, the second ends forced, the third ends
+// the process. Call release when the work is done.
+func stopSignals(parent context.Context) (graceful, forced context.Context, release func()) {
+	graceful, stop := context.WithCancel(parent)
+	forced, force := context.WithCancel(context.WithoutCancel(parent))
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for _, act := range []func(){stop, force, func() { os.Exit(130) }} {
+			select {
+			case <-signals:
+				act()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return graceful, forced, func() {
+		signal.Stop(signals)
+		close(done)
+		stop()
+		force()
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cellblock/auth"
+)
+
+func newToken() *cobra.Command {
+	var spec auth.TokenSpec
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Mint a token for dev mode",
+		Long: `Prints a bearer token, signed with the development key in the data folder. Servers that run in dev mode with the same
+data folder accept it. With an identity provider, get tokens from there.`,
+		Example: `  cellblock token
+  cellblock token --subject ci --scopes python:execute,sessions:read --lifetime 1h`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := configFor(cmd)
+			if err != nil {
+				return err
+			}
+			dev, err := auth.EnsureDev(cfg.DataDir)
+			if err != nil {
+				return err
+			}
+			token, err := dev.Mint(spec)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&spec.Subject, "subject", "dev", "whom the token names; sessions belong to it")
+	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do (default: everything)")
+	cmd.Flags().DurationVar(&spec.Lifetime, "lifetime", 30*24*time.Hour, "how long it is good for")
+	return cmd
+}

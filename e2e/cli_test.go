@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// cellblock runs the program and returns all that it printed and its exit status.
+func cellblock(t *testing.T, env []string, stdin string, args ...string) (string, int) {
+	t.Helper()
+	stdout, stderr, code := cellblockSplit(t, env, stdin, args...)
+	return stdout + stderr, code
+}
+
+func cellblockSplit(t *testing.T, env []string, stdin string, args ...string) (string, string, int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cellblock"), args...)
+	cmd.Env = environment(env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// exec streams what a cell prints to stdout, saves its images, and tells failure by its exit status.
+func TestExecCommand(t *testing.T) {
+	s := start(t, "auto")
+	env := []string{"CELLBLOCK_URL=" + s.url}
+	data := []string{"--data-dir", s.dataDir}
+	images := t.TempDir()
+
+	stdout, stderr, code := cellblockSplit(t, env, "", append(data, "exec", "--session", "cli", "x = 20\nprint('printed')\nx + 1")...)
+	if code != 0 || !strings.HasPrefix(stdout, "printed\n") || !strings.Contains(stdout, "21") || strings.Count(stdout, "printed") != 1 {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	stdout, _, code = cellblockSplit(t, env, "print(x * 2)", append(data, "exec", "--session", "cli", "-")...)
+	if code != 0 || strings.TrimSpace(stdout) != "40" {
+		t.Errorf("standard input: exit status %d, stdout %q", code, stdout)
+	}
+	out, code := cellblock(t, env, "", append(data, "exec", "--session", "cli", "--images", images,
+		"import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")...)
+	if files, _ := filepath.Glob(filepath.Join(images, "*.png")); code != 0 || len(files) != 1 {
+		t.Errorf("images: exit status %d, files %v\n%s", code, files, out)
+	}
+	if out, code := cellblock(t, env, "", append(data, "exec", "--session", "cli", "1/0")...); code != 1 || !strings.Contains(out, "ZeroDivisionError") {
+		t.Errorf("an error: exit status %d\n%s", code, out)
+	}
+	if out, code := cellblock(t, env, "", "--data-dir", t.TempDir(), "exec", "1"); code == 0 || !strings.Contains(out, "Hint") {
+		t.Errorf("no token: exit status %d\n%s", code, out)
+	}
+	if out, code := cellblock(t, []string{"CELLBLOCK_URL=http://127.0.0.1:1/mcp"}, "", append(data, "exec", "1")...); code == 0 || !strings.Contains(out, "cellblock serve") {
+		t.Errorf("no server: exit status %d\n%s", code, out)
+	}
+}
+
+// A one-line request on a pipe that closes at once is answered before the process ends.
+func TestStdio(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		runDir, err := os.MkdirTemp("/tmp", "cb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(runDir)
+		requests := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_python","arguments":{"code":"print(6 * 7)"}}}
+`
+		args := append([]string{"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir}, runtimeFlags(runtime)...)
+		stdout, stderr, code := cellblockSplit(t, nil, requests, args...)
+		if code != 0 {
+			t.Fatalf("exit status %d\n%s", code, stderr)
+		}
+		answers := map[float64]string{}
+		for _, line := range strings.Split(strings.TrimSpace(stdout), "\n") {
+			var answer struct {
+				ID     float64         `json:"id"`
+				Result json.RawMessage `json:"result"`
+			}
+			if err := json.Unmarshal([]byte(line), &answer); err != nil {
+				t.Fatalf("stdout holds something that is no answer: %q", line)
+			}
+			answers[answer.ID] = string(answer.Result)
+		}
+		wantText(t, answers[1], "serverInfo")
+		wantText(t, answers[2], "42")
+	})
+}
+
+// After SIGTERM nothing of a server's kernels is left.
+func TestGracefulStopLeavesNothing(t *testing.T) {
+	s := start(t, "local")
+	c := s.connect(t, s.token(t))
+	python(t, c, "busy", "import subprocess; p = subprocess.Popen(['sleep', '4711'])")
+	if !processRuns("4711") {
+		t.Fatal("the cell's child does not run")
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-s.exited
+	if processRuns("4711") {
+		t.Error("the cell's child outlived its server")
+	}
+}
+
+// processRuns tells whether a process `sleep ARG` runs on this host.
+func processRuns(arg string) bool {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		if raw, err := os.ReadFile(path); err == nil && string(raw) == "sleep\x00"+arg+"\x00" {
+			return true
+		}
+	}
+	return false
+}
+
+// What cannot be understood is answered with what to do.
+func TestBadCommandLines(t *testing.T) {
+	tests := map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"unknown flag":        {nil, []string{"serve", "--adr", "x"}, "--help"},
+		"unknown command":     {nil, []string{"sevre"}, "serve"},
+		"unknown provisioner": {nil, []string{"serve", "--provisioner", "dokcer"}, "auto, docker, local"},
+		"unknown variable":    {[]string{"CELLBLOCK_ADR=x"}, []string{"serve"}, "CELLBLOCK_ADDR"},
+		"unknown MCP name":    {[]string{"MCP_JWKS_URL=x"}, []string{"serve"}, "MCP_JWKS_URI"},
+		"missing file":        {nil, []string{"serve", "--config", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+		"no such engine":      {nil, []string{"serve", "--provisioner", "docker", "--docker-host", "unix:///nonexistent.sock"}, "/nonexistent.sock"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, code := cellblock(t, tt.env, "", append(tt.args, "--data-dir", t.TempDir())...)
+			if code == 0 {
+				t.Error("exit status 0")
+			}
+			wantText(t, out, tt.want)
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image/png"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The main job: variables, files and plots stay from call to call; an error is a result; the session goes on.
+func TestSessionKeepsState(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+
+		if r := python(t, c, "analysis", "x = 41"); r.isError {
+			t.Fatal(r.text)
+		}
+		r := python(t, c, "analysis", "print('to stdout'); import sys; print('to stderr', file=sys.stderr)\nx + 1")
+		wantText(t, r.text, "to stdout", "to stderr", "42", "analysis")
+		if r.isError {
+			t.Error("stderr made the result an error")
+		}
+
+		r = python(t, c, "analysis", "def f():\n    return 1 / 0\nf()")
+		wantText(t, r.text, "ZeroDivisionError", "division by zero", "return 1 / 0")
+		if !r.isError || strings.Contains(r.text, "\x1b") {
+			t.Errorf("isError %t, text:\n%s", r.isError, r.text)
+		}
+
+		r = python(t, c, "analysis", "def broken(:\n  pass")
+		wantText(t, r.text, "SyntaxError")
+		if !r.isError {
+			t.Error("a syntax error is no error")
+		}
+
+		r = python(t, c, "analysis", "open('kept.txt', 'w').write('kept'); x")
+		wantText(t, r.text, "41")
+		if r := python(t, c, "other", "x"); !r.isError {
+			t.Errorf("another session sees x:\n%s", r.text)
+		}
+	})
+}
+
+// Several plots in one cell are several images, in order, at their place in the text.
+func TestPlotsAreImages(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+		r := python(t, c, "plots", `import matplotlib.pyplot as plt
+for i in range(2):
+    print("before plot", i)
+    plt.figure(figsize=(4 + i, 3))
+    plt.plot([1, 2, 3])
+    plt.show()
+print("after")`)
+		wantText(t, r.text, "before plot 0", "before plot 1", "after")
+		if len(r.images) != 2 {
+			t.Fatalf("%d images:\n%s", len(r.images), r.text)
+		}
+		var widths []int
+		for _, img := range r.images {
+			raw, err := base64.StdEncoding.DecodeString(img.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := png.Decode(bytes.NewReader(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			widths = append(widths, p.Bounds().Dx())
+		}
+		if widths[0] >= widths[1] {
+			t.Errorf("the plots are out of order: widths %v", widths)
+		}
+	})
+}
+
+// A kernel that dies in its first cell gives a clear result at once; the next call works, with the files kept.
+func TestKernelDeath(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+		r := python(t, c, "fragile", "open('notes.txt', 'w').write('still here')\nimport os; os.kill(os.getpid(), 9)")
+		wantText(t, r.text, "SIGKILL")
+		if !r.isError {
+			t.Error("a death is no error")
+		}
+		r = python(t, c, "fragile", "print(open('notes.txt').read())")
+		wantText(t, r.text, "still here", "variables")
+		if r.isError {
+			t.Errorf("the next call failed:\n%s", r.text)
+		}
+		if r := python(t, c, "fragile", "1 + 1"); strings.Contains(r.text, "SIGKILL") {
+			t.Errorf("the death is told twice:\n%s", r.text)
+		}
+	})
+}
+
+// A cell that runs too long is stopped, and the result says what became of the variables.
+func TestTimeoutInterrupts(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+		python(t, c, "slow", "x = 1")
+		r := call(t, c, "execute_python", map[string]any{
+			"code": "print('begun', flush=True)\nimport time; time.sleep(600)", "session_id": "slow", "timeout_seconds": 1,
+		})
+		wantText(t, r.text, "begun", "variables")
+		if !r.isError {
+			t.Error("a time-out is no error")
+		}
+		if r := python(t, c, "slow", "x"); r.isError {
+			t.Errorf("x is lost:\n%s", r.text)
+		}
+	})
+}
+
+// Tools that work on sessions: list, interrupt, restart, close.
+func TestSessionTools(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+		python(t, c, "one", "x = 1; open('f.txt', 'w').write('file')")
+		wantText(t, call(t, c, "list_sessions", nil).text, "one", "python", "idle")
+
+		var running sync.WaitGroup
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			r, err := tryCall(t.Context(), c, "execute_python", map[string]any{
+				"code": "import time\nfor i in range(600): time.sleep(1)", "session_id": "one",
+			})
+			if err != nil || !r.isError || !strings.Contains(r.text, "KeyboardInterrupt") {
+				t.Errorf("the interrupted cell: %v\n%s", err, r.text)
+			}
+		}()
+		waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).text, "busy") })
+		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "one"}); r.isError {
+			t.Error(r.text)
+		}
+		running.Wait()
+		wantText(t, python(t, c, "one", "print('x is', x)").text, "x is 1")
+
+		if r := call(t, c, "restart_session", map[string]any{"session_id": "one"}); r.isError {
+			t.Error(r.text)
+		}
+		r := python(t, c, "one", "print(open('f.txt').read(), 'x' in globals())")
+		wantText(t, r.text, "file False")
+
+		if r := call(t, c, "close_session", map[string]any{"session_id": "one"}); r.isError {
+			t.Error(r.text)
+		}
+		if text := call(t, c, "list_sessions", nil).text; strings.Contains(text, "idle") {
+			t.Errorf("still listed:\n%s", text)
+		}
+	})
+}
+
+// waitFor asks again until something is so; for what nothing can tell a test.
+func waitFor(t *testing.T, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not become so within 30 s")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Calls on one session queue in order; calls on different sessions do not wait for each other.
+func TestConcurrentCalls(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.connect(t, s.token(t))
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				session := fmt.Sprintf("s%d", i%3)
+				r, err := tryCall(t.Context(), c, "execute_python", map[string]any{
+					"code": fmt.Sprintf("seen = globals().get('seen', 0) + 1; print('call %d')", i), "session_id": session,
+				})
+				if err != nil || r.isError || !strings.Contains(r.text, fmt.Sprintf("call %d", i)) {
+					t.Errorf("call %d: %v %s", i, err, r.text)
+				}
+			}()
+		}
+		wg.Wait()
+		for i := range 3 {
+			wantText(t, python(t, c, fmt.Sprintf("s%d", i), "print('seen', seen)").text, "seen 4")
+		}
+	})
+}
