@@ -1,0 +1,94 @@
+// Package images says what kernels run in: which languages there are, and for each its image and how its kernel is
+// started. It knows nothing of engines.
+package images
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cellblock/internal/fault"
+)
+
+// Language is one language that sessions can be in.
+type Language struct {
+	// Name is how tools and scopes call it, in lower case: "python".
+	Name string
+	// DisplayName is for people: "Python 3".
+	DisplayName string
+	// Kernel is the kernelspec's name: "python3".
+	Kernel string
+	// Image is what its kernels run in, where the provisioner has images.
+	Image string
+	// Argv is the kernel's command inside the image; "{connection_file}" stands for the connection file's path.
+	Argv []string
+	// InterruptMode is "signal" or "message" (jupyter_client, "Kernel specs").
+	InterruptMode string
+	// Transport is "ipc", or "tcp" for kernels that know no other.
+	Transport string
+	// Env is added to the kernel's environment.
+	Env map[string]string
+}
+
+// python is IPython's kernel. Its own history database is off: sessions keep theirs, and it costs every cell 2 ms.
+var python = Language{
+	Name:          "python",
+	DisplayName:   "Python 3",
+	Kernel:        "python3",
+	Image:         "cellblock-python:latest",
+	Argv:          []string{"/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"},
+	InterruptMode: "signal",
+	Transport:     "ipc",
+}
+
+// Catalogue is a set of languages. It does not change once made.
+type Catalogue struct {
+	languages map[string]Language
+}
+
+// New returns the catalogue of all languages that cellblock knows. Images names, by language, images to use instead of
+// the usual ones; a language in it that does not exist is an error of kind NotFound.
+func New(images map[string]string) (*Catalogue, error) {
+	c := &Catalogue{languages: map[string]Language{python.Name: python}}
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		l, err := c.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		if images[name] != "" {
+			l.Image = images[name]
+			c.languages[l.Name] = l
+		}
+	}
+	return c, nil
+}
+
+// Lookup returns the language with this name, upper or lower case. The error is of kind NotFound and lists the names
+// that there are.
+func (c *Catalogue) Lookup(name string) (Language, error) {
+	l, ok := c.languages[strings.ToLower(name)]
+	if !ok {
+		return Language{}, fault.New(fault.NotFound, "there is no language %q", name).
+			WithHint("Use one of: %s.", strings.Join(c.Names(), ", "))
+	}
+	return l.clone(), nil
+}
+
+// All returns every language, sorted by name.
+func (c *Catalogue) All() []Language {
+	all := make([]Language, 0, len(c.languages))
+	for _, name := range c.Names() {
+		all = append(all, c.languages[name].clone())
+	}
+	return all
+}
+
+// Names returns the languages' names, sorted.
+func (c *Catalogue) Names() []string { return slices.Sorted(maps.Keys(c.languages)) }
+
+// clone keeps the catalogue's own slices and maps from its callers.
+func (l Language) clone() Language {
+	l.Argv = slices.Clone(l.Argv)
+	l.Env = maps.Clone(l.Env)
+	return l
+}
