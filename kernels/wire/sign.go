@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,12 +19,6 @@ type Signer struct {
 	pool sync.Pool // of *mac
 }
 
-type mac struct {
-	hash.Hash
-	sum [sha256.Size]byte
-	hex [2 * sha256.Size]byte
-}
-
 // NewSigner returns a signer for the key of a connection file. An empty key turns signing off: signatures are then
 // empty, and none is checked.
 func NewSigner(key []byte) *Signer {
@@ -32,53 +27,28 @@ func NewSigner(key []byte) *Signer {
 	return s
 }
 
-// sum computes the hexadecimal signature into m.
-func (m *mac) compute(parts [][]byte) []byte {
-	m.Reset()
-	for _, p := range parts[:dicts] {
-		m.Write(p)
-	}
-	hex.Encode(m.hex[:], m.Sum(m.sum[:0]))
-	return m.hex[:]
-}
-
-// Pack returns the frames for parts (see Message.Parts): delimiter, signature, parts. The parts are not copied.
+// Pack returns the frames for parts (see Message.Parts): delimiter, signature, parts. The parts are not copied, and
+// frames must not be changed.
 func (s *Signer) Pack(parts [][]byte) ([][]byte, error) {
 	if len(parts) < dicts {
 		return nil, fmt.Errorf("%w: %d parts, at least %d", ErrNotJupyter, len(parts), dicts)
 	}
-	frames := make([][]byte, 2, 2+len(parts))
-	frames[0], frames[1] = []byte(Delimiter), []byte{}
+	p := new(packed)
+	frames := append(p.frames[:0], delimiter, nil)
 	if !s.off {
 		m := s.pool.Get().(*mac)
-		frames[1] = append(make([]byte, 0, len(m.hex)), m.compute(parts)...)
+		frames[1] = append(p.signature[:0], m.compute(parts)...)
 		s.pool.Put(m)
 	}
 	return append(frames, parts...), nil
 }
 
-// Unpack checks frames as they came from a socket and returns their parts, which alias frames.
+// Unpack checks frames as they came from a socket and returns their parts, which alias frames. The error is an
+// ErrNotJupyter or an ErrSignature.
 func (s *Signer) Unpack(frames [][]byte) ([][]byte, error) {
-	at := -1
-	for i, f := range frames {
-		if i > MaxIdentities {
-			break
-		}
-		if string(f) == Delimiter {
-			at = i
-			break
-		}
-	}
-	if at < 0 {
-		return nil, fmt.Errorf("%w: no delimiter", ErrNotJupyter)
-	}
-	rest := frames[at+1:]
-	if len(rest) < 1+dicts {
-		return nil, fmt.Errorf("%w: %d frames after the delimiter, at least %d", ErrNotJupyter, len(rest), 1+dicts)
-	}
-	signature, parts := rest[0], rest[1:]
-	if s.off {
-		return parts, nil
+	signature, parts, err := Split(frames)
+	if err != nil || s.off {
+		return parts, err
 	}
 	m := s.pool.Get().(*mac)
 	defer s.pool.Put(m)
@@ -86,4 +56,44 @@ func (s *Signer) Unpack(frames [][]byte) ([][]byte, error) {
 		return nil, ErrSignature
 	}
 	return parts, nil
+}
+
+// Split finds signature and parts in frames as they came from a socket, and checks nothing else. Both alias frames.
+func Split(frames [][]byte) (signature []byte, parts [][]byte, err error) {
+	for i, frame := range frames[:min(len(frames), MaxIdentities+1)] {
+		if !bytes.Equal(frame, delimiter) {
+			continue
+		}
+		rest := frames[i+1:]
+		if len(rest) < 1+dicts {
+			return nil, nil, fmt.Errorf("%w: %d frames after the delimiter, at least %d", ErrNotJupyter, len(rest), 1+dicts)
+		}
+		return rest[0], rest[1:], nil
+	}
+	return nil, nil, fmt.Errorf("%w: no delimiter", ErrNotJupyter)
+}
+
+var delimiter = []byte(Delimiter)
+
+// packed holds frames and signature of a message with few buffers, so that packing it allocates once.
+type packed struct {
+	frames    [2 + dicts + 2][]byte
+	signature [2 * sha256.Size]byte
+}
+
+// mac computes signatures, again and again, without allocating.
+type mac struct {
+	hash.Hash
+	sum [sha256.Size]byte
+	hex [2 * sha256.Size]byte
+}
+
+// compute returns the signature of the four dictionaries in parts, valid until the next call.
+func (m *mac) compute(parts [][]byte) []byte {
+	m.Reset()
+	for _, p := range parts[:dicts] {
+		m.Write(p)
+	}
+	hex.Encode(m.hex[:], m.Sum(m.sum[:0]))
+	return m.hex[:]
 }

@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Delimiter separates the routing identities from the message.
@@ -27,9 +26,17 @@ const ProtocolVersion = "5.4"
 const (
 	// MaxIdentities bounds the routing identities.
 	MaxIdentities = 64
-	// MaxHeader bounds header and parent header, in bytes.
+	// MaxHeader bounds header and parent header, in bytes each.
 	MaxHeader = 64 << 10
-	dicts     = 4 // header, parent header, metadata, content
+)
+
+// Places of the four dictionaries within a message's parts; the buffers follow them.
+const (
+	headerPart = iota
+	parentPart
+	metadataPart
+	contentPart
+	dicts
 )
 
 var (
@@ -39,98 +46,75 @@ var (
 	ErrSignature = errors.New("wire: wrong signature")
 )
 
-// Header identifies a message (Jupyter messaging, "Message header").
-type Header struct {
-	MsgID    string `json:"msg_id"`
-	Session  string `json:"session"`
-	Username string `json:"username"`
-	// Date is ISO 8601; kept as text, because kernels write it in many ways.
-	Date    string `json:"date"`
-	MsgType string `json:"msg_type"`
-	Version string `json:"version"`
-	// SubshellID addresses a subshell (JEP 91), where the kernel has them.
-	SubshellID string `json:"subshell_id,omitempty"`
-}
-
-// NewHeader returns a header for a message that we send now.
-func NewHeader(msgID, session, msgType string) Header {
-	return Header{
-		MsgID: msgID, Session: session, Username: "cellblock",
-		Date:    time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
-		MsgType: msgType, Version: ProtocolVersion,
-	}
-}
-
 // Message is a message without its routing and signature.
 type Message struct {
 	Header Header
 	// Parent is the header of the request that caused this message; zero if there is none.
-	Parent   Header
+	Parent Header
+	// Metadata and Content are JSON objects.
 	Metadata json.RawMessage
 	Content  json.RawMessage
-	Buffers  [][]byte
+	// Buffers are raw bytes that some messages carry beside their JSON; they are not signed.
+	Buffers [][]byte
 }
 
-var empty = []byte("{}")
-
-// Parts encodes m as header, parent header, metadata, content and buffers. Nil dictionaries become {}.
+// Parts encodes m as header, parent header, metadata, content and buffers. Nil dictionaries become {}. What is returned
+// aliases m and must not be changed.
 func (m Message) Parts() [][]byte {
 	parts := make([][]byte, dicts, dicts+len(m.Buffers))
-	parts[0] = encodeHeader(m.Header)
-	parts[1] = encodeHeader(m.Parent)
-	parts[2], parts[3] = m.Metadata, m.Content
-	if len(m.Metadata) == 0 {
-		parts[2] = empty
-	}
-	if len(m.Content) == 0 {
-		parts[3] = empty
-	}
+	parts[headerPart] = m.Header.encode()
+	parts[parentPart] = m.Parent.encode()
+	parts[metadataPart] = orEmpty(m.Metadata)
+	parts[contentPart] = orEmpty(m.Content)
 	return append(parts, m.Buffers...)
 }
 
-func encodeHeader(h Header) []byte {
-	if h == (Header{}) {
-		return empty
-	}
-	b, err := json.Marshal(h)
-	if err != nil {
-		panic("wire: " + err.Error()) // strings only: cannot fail
-	}
-	return b
-}
-
-// FromParts decodes what Parts encodes. Metadata, Content and Buffers alias parts; metadata and content must be JSON
-// texts but are not decoded.
+// FromParts decodes what Parts encodes. Metadata, Content and Buffers alias parts. Metadata and content are checked to
+// be JSON objects (null counts as an empty one) but are not decoded. Every error is an ErrNotJupyter.
 func FromParts(parts [][]byte) (Message, error) {
 	if len(parts) < dicts {
 		return Message{}, fmt.Errorf("%w: %d parts, at least %d", ErrNotJupyter, len(parts), dicts)
 	}
 	var m Message
-	if err := decodeHeader(parts[0], &m.Header); err != nil {
-		return Message{}, fmt.Errorf("%w: header: %v", ErrNotJupyter, err)
+	var err error
+	if m.Header, err = ParseHeader(parts[headerPart]); err != nil {
+		return Message{}, err
 	}
 	if m.Header.MsgType == "" {
 		return Message{}, fmt.Errorf("%w: header without msg_type", ErrNotJupyter)
 	}
-	if err := decodeHeader(parts[1], &m.Parent); err != nil {
-		return Message{}, fmt.Errorf("%w: parent header: %v", ErrNotJupyter, err)
+	if m.Parent, err = ParseHeader(parts[parentPart]); err != nil {
+		return Message{}, fmt.Errorf("parent: %w", err)
 	}
-	for i, name := range []string{2: "metadata", 3: "content"} {
-		if i >= 2 && !json.Valid(parts[i]) {
-			return Message{}, fmt.Errorf("%w: %s is not JSON", ErrNotJupyter, name)
-		}
+	if m.Metadata, err = dictionary(parts[metadataPart]); err != nil {
+		return Message{}, fmt.Errorf("metadata: %w", err)
 	}
-	m.Metadata, m.Content = parts[2], parts[3]
+	if m.Content, err = dictionary(parts[contentPart]); err != nil {
+		return Message{}, fmt.Errorf("content: %w", err)
+	}
 	m.Buffers = parts[dicts:]
 	return m, nil
 }
 
-func decodeHeader(b []byte, h *Header) error {
-	if len(b) > MaxHeader {
-		return fmt.Errorf("%d bytes, at most %d", len(b), MaxHeader)
+var empty = []byte("{}")
+
+func orEmpty(dict []byte) []byte {
+	if len(dict) == 0 {
+		return empty
 	}
-	if len(b) == 0 || bytes.Equal(b, empty) {
-		return nil
+	return dict
+}
+
+// dictionary checks that b is a JSON object.
+func dictionary(b []byte) (json.RawMessage, error) {
+	start := bytes.TrimLeft(b, " \t\r\n")
+	switch {
+	case !json.Valid(b):
+		return nil, fmt.Errorf("%w: no JSON", ErrNotJupyter)
+	case start[0] == '{':
+		return b, nil
+	case start[0] == 'n': // what is valid and starts so is null
+		return empty, nil
 	}
-	return json.Unmarshal(b, h)
+	return nil, fmt.Errorf("%w: no JSON object", ErrNotJupyter)
 }
