@@ -1,0 +1,123 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellblock/internal/fault"
+)
+
+func load(t *testing.T, file string, environ []string, flags ...string) (*Config, error) {
+	t.Helper()
+	src := sources{environ: environ}
+	if file != "" {
+		src.named = filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(src.named, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := newServe()
+	addConfigFlags(root)
+	src.flags = root.Flags()
+	src.flags.AddFlagSet(root.PersistentFlags())
+	if err := src.flags.Parse(flags); err != nil {
+		t.Fatal(err)
+	}
+	return loadConfig(src)
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	cfg, err := load(t, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := cfg.Profiles[sessionProfile].Limits()
+	if cfg.Addr != "127.0.0.1:8787" || limits.Memory != 2<<30 || limits.CPUs != 2 || cfg.Timeout.Max != time.Hour {
+		t.Errorf("%+v", cfg)
+	}
+}
+
+func TestLayersInOrder(t *testing.T) {
+	const file = "addr: 127.0.0.1:1\nlog: {level: warn}\nprofiles:\n  session: {memory: 512MB, pids: 64}\ndocker: {host: env:ENGINE}\n"
+	environ := []string{"CELLBLOCK_ADDR=127.0.0.1:2", "CELLBLOCK_PROFILES_SESSION_PIDS=32", "ENGINE=unix:///engine.sock", "LOG_LEVEL=ERROR"}
+	cfg, err := load(t, file, environ, "--addr", "127.0.0.1:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := cfg.Profiles[sessionProfile]
+	if cfg.Addr != "127.0.0.1:3" || p.Memory != 512<<20 || p.PIDs != 32 || cfg.Docker.Host != "unix:///engine.sock" || cfg.Log.Level != "error" {
+		t.Errorf("%+v", cfg)
+	}
+	if p.CPUs != 2 {
+		t.Errorf("the file's profile dropped a default: %+v", p)
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	tests := map[string]struct {
+		file    string
+		environ []string
+		flags   []string
+		want    string
+	}{
+		"unknown key":          {"adr: x\n", nil, nil, `"addr"`},
+		"unknown nested key":   {"profiles: {session: {memry: 1GB}}\n", nil, nil, `"profiles.session.memory"`},
+		"unknown variable":     {"", []string{"CELLBLOCK_DATADIR=x"}, nil, "CELLBLOCK_DATA_DIR"},
+		"no size":              {"profiles: {session: {memory: much}}\n", nil, nil, "512MB"},
+		"no duration":          {"timeout: {default: soon}\n", nil, nil, "soon"},
+		"default above most":   {"timeout: {default: 2h}\n", nil, nil, "timeout.max"},
+		"not YAML":             {"addr: [\n", nil, nil, "config.yaml"},
+		"unset reference":      {"docker: {host: env:NOT_SET}\n", nil, nil, "NOT_SET"},
+		"root for kernels":     {"kernel_uid: 0\n", nil, nil, "never run as root"},
+		"unknown choice":       {"", nil, []string{"--sandbox", "brwap"}, "bwrap, none"},
+		"a list for an adress": {"addr: [a, b]\n", nil, nil, "addr"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, tt.file, tt.environ, tt.flags...)
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), tt.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Every key is documented, and every documented key exists.
+func TestConfigurationIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range defaults() {
+		if !strings.Contains(string(doc), "`"+key+"`") {
+			t.Errorf("docs/configuration.md lacks %s", key)
+		}
+	}
+}
+
+// Every flag that configures is named like its key, or it would be ignored.
+func TestFlagsAreKeys(t *testing.T) {
+	root := newRoot()
+	for _, name := range []string{"serve", "stdio"} {
+		cmd, _, err := root.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || f.Name == "config" {
+				return
+			}
+			for key := range defaults() {
+				if strings.NewReplacer(".", "-", "_", "-").Replace(key) == f.Name {
+					return
+				}
+			}
+			t.Errorf("%s --%s is no key", name, f.Name)
+		})
+	}
+}

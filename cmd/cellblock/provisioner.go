@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"cellblock/images"
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/kernels/docker"
+	"cellblock/kernels/local"
+	"cellblock/sessions"
+)
+
+// backend is what runs kernels, and what each language runs as on it.
+type backend struct {
+	kernels.Provisioner
+	runtimes map[string]sessions.Runtime
+	// where says in a few words what kernels run in.
+	where string
+}
+
+// chooseBackend picks the provisioner that the configuration names. "auto" takes an engine that answers and has the
+// image, else the sandbox on this host, and says why.
+func chooseBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+	switch cfg.Provisioner {
+	case "docker":
+		return dockerBackend(ctx, cfg, logger)
+	case "local":
+		return localBackend(ctx, cfg, logger)
+	}
+	engine, engineErr := dockerBackend(ctx, cfg, logger)
+	if engineErr == nil {
+		return engine, nil
+	}
+	sandbox, sandboxErr := localBackend(ctx, cfg, logger)
+	if sandboxErr == nil {
+		logger.Info("no container engine is used; kernels run in the sandbox", "reason", engineErr, "hint", fault.Hint(engineErr))
+		return sandbox, nil
+	}
+	return nil, fault.New(fault.Unavailable, "nothing here can run kernels: %v; %v", engineErr, sandboxErr).
+		WithHint("%s\nOr: %s", fault.Hint(engineErr), fault.Hint(sandboxErr))
+}
+
+func dockerBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+	shim, err := findShim(cfg.Shim)
+	if err != nil {
+		return nil, err
+	}
+	installation, err := installationID(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := images.New(cfg.Images)
+	if err != nil {
+		return nil, err
+	}
+	runtimes := map[string]sessions.Runtime{}
+	var wanted []string
+	for _, l := range catalogue.All() {
+		runtimes[l.Name] = runtimeOf(l)
+		wanted = append(wanted, l.Image)
+	}
+	uid, gid := kernelUser(cfg)
+	p, err := docker.New(docker.Config{
+		Host: cfg.Docker.Host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation,
+		ShimPath: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: uid, GID: gid,
+		AllowUnenforced: cfg.AllowUnenforced, Images: wanted, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Health(ctx); err != nil {
+		return nil, err
+	}
+	return &backend{Provisioner: p, runtimes: runtimes, where: p.Describe(ctx)}, nil
+}
+
+func localBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+	shim, err := findShim(cfg.Shim)
+	if err != nil {
+		return nil, err
+	}
+	python, err := findPython(ctx, cfg.Python)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := images.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	runtimes := map[string]sessions.Runtime{}
+	for _, l := range catalogue.All() {
+		if l.Name == "python" {
+			l.Argv[0] = python.Path
+		}
+		runtimes[l.Name] = runtimeOf(l)
+	}
+	uid, gid := kernelUser(cfg)
+	p, err := local.New(local.Config{
+		StateDir: filepath.Join(cfg.DataDir, "local"), RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
+		UID: uid, GID: gid, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
+		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Health(ctx); err != nil {
+		return nil, err
+	}
+	where := "bubblewrap sandbox, Python " + python.Version
+	if cfg.Sandbox == "none" {
+		where = "NO SANDBOX, Python " + python.Version
+	}
+	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
+}
+
+func runtimeOf(l images.Language) sessions.Runtime {
+	return sessions.Runtime{Image: l.Image, Kernelspec: kernels.Kernelspec{
+		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
+		InterruptMode: l.InterruptMode, Transport: l.Transport,
+	}}
+}
+
+// kernelUser is who kernels run as: never root.
+func kernelUser(cfg *Config) (uid, gid int) {
+	if os.Geteuid() == 0 {
+		return cfg.KernelUID, cfg.KernelGID
+	}
+	return os.Geteuid(), os.Getegid()
+}
+
+// findShim returns the path of the shim's binary: the configured one, or the one beside this program.
+func findShim(configured string) (string, error) {
+	path := configured
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fault.New(fault.Internal, "this program's own path: %w", err)
+		}
+		path = filepath.Join(filepath.Dir(self), "cellblock-shim")
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", fault.New(fault.Unavailable, "there is no shim at %s", path).
+			WithHint("Build it with `make build`, or name it with the setting shim.")
+	}
+	return filepath.Abs(path)
+}
