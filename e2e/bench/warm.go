@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/kernels"
+	"cellblock/kernels/local"
+)
+
+var python = kernels.Kernelspec{
+	Name: "python3", Language: "python",
+	Argv: []string{"/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"},
+}
+
+// measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, and by MCP over HTTP, round by round.
+func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
+	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py")
+	if err != nil {
+		return nil, err
+	}
+	defer peer.stop()
+	ours, stop, err := startKernel(ctx, o, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	srv, err := startServer(ctx, o, filepath.Join(dir, "srv"), "--provisioner", "local")
+	if err != nil {
+		return nil, err
+	}
+	defer srv.stop()
+
+	var theirMS, clientMS, mcpMS []float64
+	for round := range o.rounds + 1 {
+		var batch []float64
+		if err := peer.ask(strconv.Itoa(o.cells), &batch); err != nil {
+			return nil, err
+		}
+		direct, err := timed(o.cells, func() error { return execute(ctx, ours, "1+1") })
+		if err != nil {
+			return nil, err
+		}
+		over, err := timed(o.cells, func() error { return srv.execute(ctx, "warm", "1+1") })
+		if err != nil {
+			return nil, err
+		}
+		if round == 0 {
+			continue // everything warms up
+		}
+		theirMS, clientMS, mcpMS = append(theirMS, batch...), append(clientMS, direct...), append(mcpMS, over...)
+	}
+	stats, err := ours.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("The shim beside the kernel holds %.1f MB after %d cells.\n\n", float64(stats.ShimMemory)/1e6, len(clientMS))
+	return []row{
+		{what: "`1+1`, warm kernel", ours: "client and shim", theirs: "jupyter_client on a bare kernel", a: clientMS, b: theirMS, unit: "ms", goal: 1},
+		{what: "`1+1` by MCP over HTTP", ours: "MCP client", theirs: "Go client", a: mcpMS, b: clientMS, unit: "ms", goal: 1.15},
+	}, nil
+}
+
+// timed calls f n times and returns how long each took, in milliseconds.
+func timed(n int, f func() error) ([]float64, error) {
+	times := make([]float64, n)
+	for i := range times {
+		start := time.Now()
+		if err := f(); err != nil {
+			return nil, err
+		}
+		times[i] = float64(time.Since(start)) / float64(time.Millisecond)
+	}
+	return times, nil
+}
+
+// startKernel launches a kernel without a server around it.
+func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, func(), error) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		uid, gid = 64042, 64042
+	}
+	p, err := local.New(local.Config{
+		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "r"),
+		ShimPath: filepath.Join(o.bin, "cellblock-shim"), UID: uid, GID: gid,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	workspace := filepath.Join(dir, "ws")
+	if err := errors.Join(os.Mkdir(workspace, 0o700), os.Chown(workspace, uid, gid)); err != nil {
+		return nil, nil, err
+	}
+	id := make([]byte, 8)
+	_, _ = rand.Read(id)
+	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: python, Workspace: workspace})
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := func() { _ = handle.Stop(context.WithoutCancel(ctx), time.Second); _ = p.Close() }
+	c, err := kernels.Connect(ctx, handle, kernels.Options{})
+	if err == nil {
+		err = c.Ready(ctx)
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return c, func() { _ = c.Close(); stop() }, nil
+}
+
+// execute runs one cell and waits for its end.
+func execute(ctx context.Context, c *kernels.Client, code string) error {
+	e, err := c.Execute(ctx, kernels.ExecuteRequest{Code: code, StoreHistory: true, StopOnError: true})
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := e.Next(ctx); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	if r := e.Result(); r.Status != kernels.StatusOK {
+		return fmt.Errorf("status %s", r.Status)
+	}
+	return nil
+}
+
+// execute runs one cell by MCP.
+func (s *server) execute(ctx context.Context, session, code string) error {
+	return callPython(ctx, s.client, session, code)
+}
+
+func callPython(ctx context.Context, c *client.Client, session, code string) error {
+	var req mcp.CallToolRequest
+	req.Params.Name = "execute_python"
+	req.Params.Arguments = map[string]any{"code": code, "session_id": session}
+	result, err := c.CallTool(ctx, req)
+	if err != nil {
+		return err
+	}
+	if result.IsError {
+		return fmt.Errorf("the cell failed: %v", result.Content)
+	}
+	return nil
+}
