@@ -1,0 +1,142 @@
+package auth
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"cellblock/internal/fault"
+)
+
+func TestConfigFromEnv(t *testing.T) {
+	tests := []struct {
+		name    string
+		environ []string
+		want    EnvConfig
+	}{
+		{"nothing", nil, EnvConfig{dev: true}},
+		{"only others'", []string{"PATH=/bin", "HOME=/root", "XMCP_ISSUER=x", "MCP=1", "=C:=C:\\", ""}, EnvConfig{dev: true}},
+		{"a key", []string{"MCP_PUBLIC_KEY_PATH=/k.pem"}, EnvConfig{PublicKeyPath: "/k.pem", Algorithm: "RS256"}},
+		{
+			"all", []string{"MCP_PUBLIC_KEY_PATH=/k.pem", "MCP_ISSUER=https://i", "MCP_AUDIENCE=a, b c", "MCP_ALGORITHM=ES256"},
+			EnvConfig{PublicKeyPath: "/k.pem", Issuer: "https://i", Audiences: []string{"a", "b", "c"}, Algorithm: "ES256"},
+		},
+		{
+			"spaces around, = inside", []string{"MCP_PUBLIC_KEY_PATH= /k=.pem ", "MCP_AUDIENCE=https://a/?x=y"},
+			EnvConfig{PublicKeyPath: "/k=.pem", Audiences: []string{"https://a/?x=y"}, Algorithm: "RS256"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ConfigFromEnv(tt.environ)
+			if err != nil {
+				t.Fatal(fault.Text(err))
+			}
+			if len(got.Audiences) == 0 {
+				got.Audiences = nil
+			}
+			if !reflect.DeepEqual(got, tt.want) || got.Dev() != tt.want.dev {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestConfigFromEnvRefuses(t *testing.T) {
+	const key = "MCP_PUBLIC_KEY_PATH=/k.pem"
+	tests := []struct {
+		environ string // entries with | between
+		kind    fault.Kind
+		want    string // in message and hint
+	}{
+		{"MCP_JWKS_URL=https://i/jwks", fault.Invalid, "Did you mean MCP_JWKS_URI?"},
+		{"MCP_AUDIENCES=a", fault.Invalid, "Did you mean MCP_AUDIENCE?"},
+		{"MCP_ISUER=a", fault.Invalid, "Did you mean MCP_ISSUER?"},
+		{"MCP_ALGORITHMS=a", fault.Invalid, "Did you mean MCP_ALGORITHM?"},
+		{"MCP_PUBLIC_KEY=a", fault.Invalid, "Did you mean MCP_PUBLIC_KEY_PATH?"},
+		{"mcp_issuer=a", fault.Invalid, "Did you mean MCP_ISSUER? Names are in capitals."},
+		{key + "|MCP_TIMEOUT=5", fault.Invalid, "Unset it. Known are MCP_JWKS_URI"},
+		{"MCP_=5", fault.Invalid, "unknown environment variable MCP_"},
+		{"MCP_PUBLIC_KEY_PATH=", fault.Invalid, "set but empty"},
+		{key + "|MCP_AUDIENCE= ", fault.Invalid, "MCP_AUDIENCE is set but empty"},
+		{key + "|MCP_AUDIENCE=,", fault.Invalid, "MCP_AUDIENCE names nobody"},
+		{key + "|MCP_ALGORITHM=HS256", fault.Invalid, "Shared secrets"},
+		{key + "|MCP_ALGORITHM=none", fault.Invalid, "Unsigned"},
+		{key + "|MCP_ALGORITHM=RS256,ES256", fault.Invalid, "cannot be used"},
+		{"MCP_AUDIENCE=a", fault.Invalid, "none says where the key is"},
+		{"MCP_ALGORITHM=RS256", fault.Invalid, "none says where the key is"},
+		{"MCP_JWKS_URI=https://i/jwks|" + key, fault.Invalid, "both set"},
+		{"MCP_JWKS_URI=https://i/jwks|MCP_ISSUER=https://i", fault.Unavailable, "MCP_JWKS_URI are not supported by this version"},
+		{"MCP_ISSUER=https://i", fault.Unavailable, "discovery is not supported by this version"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.environ, func(t *testing.T) {
+			c, err := ConfigFromEnv(strings.Split(tt.environ, "|"))
+			if err == nil {
+				t.Fatalf("accepted: %+v", c)
+			}
+			if text := fault.Text(err); fault.KindOf(err) != tt.kind || !strings.Contains(text, tt.want) || fault.Hint(err) == "" {
+				t.Errorf("%v: %s\nwant %v with %q", fault.KindOf(err), text, tt.kind, tt.want)
+			}
+			if c.Dev() {
+				t.Error("an error led to dev mode")
+			}
+		})
+	}
+}
+
+func TestEnvVerifier(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(path, publicPEM(&rsaKey().PublicKey), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	claims := jwt.MapClaims{"exp": 1 << 40, "iat": nil, "nbf": nil}
+	check := func(v Verifier, changes jwt.MapClaims) error {
+		for name, value := range claims {
+			changes[name] = value
+		}
+		_, err := v(context.Background(), token{claims: changes}.sign(t))
+		return err
+	}
+	c := must(ConfigFromEnv([]string{"MCP_PUBLIC_KEY_PATH=" + path}))
+	v := must(c.Verifier("https://default/mcp"))
+	if err := check(v, jwt.MapClaims{"aud": "https://default/mcp", "iss": "anybody"}); err != nil {
+		t.Error(err)
+	}
+	if err := check(v, jwt.MapClaims{}); err == nil {
+		t.Error("another audience was accepted")
+	}
+	if _, err := c.Verifier(""); err == nil {
+		t.Error("no audience at all was accepted")
+	}
+	c = must(ConfigFromEnv([]string{"MCP_PUBLIC_KEY_PATH=" + path, "MCP_AUDIENCE=mine", "MCP_ISSUER=" + testIssuer}))
+	v = must(c.Verifier("https://default/mcp"))
+	if err := check(v, jwt.MapClaims{"aud": "mine"}); err != nil {
+		t.Error(err)
+	}
+	if err := check(v, jwt.MapClaims{"aud": "https://default/mcp"}); err == nil {
+		t.Error("the default audience was accepted although another is set")
+	}
+	if err := check(v, jwt.MapClaims{"aud": "mine", "iss": "other"}); err == nil {
+		t.Error("another issuer was accepted")
+	}
+	if _, err := (EnvConfig{PublicKeyPath: path + "x"}).Verifier("a"); err == nil {
+		t.Error("a missing key was accepted")
+	}
+}
+
+func FuzzConfigFromEnv(f *testing.F) {
+	f.Add("MCP_ISSUER", "x")
+	f.Add("mcp_", "")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		c, err := ConfigFromEnv([]string{name + "=" + value})
+		if err == nil && !c.Dev() && c.PublicKeyPath == "" {
+			t.Errorf("%q=%q gave %+v: neither dev mode nor a key", name, value, c)
+		}
+	})
+}
