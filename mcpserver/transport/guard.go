@@ -1,0 +1,99 @@
+package transport
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"cellblock/internal/fault"
+)
+
+// Guard refuses requests that a foreign web page made a browser send. MCP demands the check of Origin; the check of Host
+// is for DNS rebinding, by which a page's own name comes to mean this machine's loopback address.
+type Guard struct {
+	origins map[string]bool
+	hosts   map[string]bool
+}
+
+// NewGuard returns a guard that allows the origins (such as "https://app.example.com"; "*" for any) and the hosts (such as
+// "cells.example.com", with any port where none is given) that are named, besides those of this machine itself.
+func NewGuard(origins, hosts []string) *Guard {
+	g := &Guard{origins: map[string]bool{}, hosts: map[string]bool{}}
+	for _, o := range origins {
+		if normal, _, ok := parseOrigin(o); ok {
+			o = normal
+		}
+		g.origins[o] = true
+	}
+	for _, h := range hosts {
+		g.hosts[strings.ToLower(h)] = true
+	}
+	return g
+}
+
+// Check returns nil for a request that may go on, and an error of kind Forbidden for one that must not.
+func (g *Guard) Check(r *http.Request) error {
+	for _, origin := range r.Header.Values("Origin") {
+		if !g.AllowsOrigin(origin) {
+			return fault.New(fault.Forbidden, "requests from the origin %q are not allowed", clip(origin, 100)).
+				WithHint("If this is your own web page, add its origin to the server's allowed origins.")
+		}
+	}
+	if !g.allowsHost(r) {
+		return fault.New(fault.Forbidden, "requests for the host %q are not allowed on a loopback address", clip(r.Host, 100)).
+			WithHint("Use localhost or 127.0.0.1 in the URL; behind a proxy, add the public name to the server's allowed hosts.")
+	}
+	return nil
+}
+
+// AllowsOrigin reports whether pages of an origin may call.
+func (g *Guard) AllowsOrigin(origin string) bool {
+	normal, host, ok := parseOrigin(origin)
+	if !ok {
+		return g.origins[origin] // "null", where somebody really wants it
+	}
+	return g.origins["*"] || g.origins[normal] || isLoopback(host)
+}
+
+// allowsHost checks the Host header of what arrived over a loopback address. Over other addresses there is nothing to
+// rebind: whoever can reach them needs no browser in between.
+func (g *Guard) allowsHost(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !isLoopback(hostOnly(local.String())) {
+		return true
+	}
+	host := strings.ToLower(r.Host)
+	return isLoopback(hostOnly(host)) || g.hosts[host] || g.hosts[hostOnly(host)]
+}
+
+// parseOrigin returns an origin's usual spelling, without a default port, and its host.
+func parseOrigin(origin string) (normal, host string, ok bool) {
+	u, err := url.Parse(strings.ToLower(origin))
+	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", "", false
+	}
+	authority := u.Host
+	if port := u.Port(); (u.Scheme == "http" && port == "80") || (u.Scheme == "https" && port == "443") {
+		authority = strings.TrimSuffix(authority, ":"+port)
+	}
+	return u.Scheme + "://" + authority, u.Hostname(), true
+}
+
+// hostOnly takes the port off a host, and the brackets off an IPv6 address.
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// isLoopback reports whether a host is this machine by name or address. A name that merely resolves to it is not.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,109 @@
+package transport
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// SessionKey is the secret that proves an Mcp-Session-Id. An id is
+//
+//	base64url( form (1 byte) | made at (8, Unix seconds) | random (16) | protocol revision (10) | HMAC-SHA256 (32) )
+//
+// where the HMAC is over all before it and the owner. So a server needs the key alone to know an id that it or an
+// earlier process made, and an id is of no use to any other owner. It grants nothing by itself: who calls is decided by
+// the token of each request.
+type SessionKey []byte
+
+const (
+	keyBytes    = 32
+	idForm      = 1
+	idRandom    = 16
+	idVersion   = len("2025-11-25")
+	idPayload   = 1 + 8 + idRandom + idVersion
+	idBytes     = idPayload + sha256.Size
+	idMACDomain = "cellblock Mcp-Session-Id\x00"
+)
+
+// LoadSessionKey reads the key from a file, mode 0600, which it makes if it is missing. Processes that start at once
+// with one file get one key.
+func LoadSessionKey(path string) (SessionKey, error) {
+	key, err := readKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if err := makeKey(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("session key: %w", err)
+	}
+	return readKey(path)
+}
+
+func readKey(path string) (SessionKey, error) {
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("session key: %w", err)
+	}
+	if len(key) != keyBytes {
+		return nil, fmt.Errorf("session key: %s has %d bytes, not %d; remove it and a new one is made", path, len(key), keyBytes)
+	}
+	return key, nil
+}
+
+// makeKey puts a whole new key in place or leaves what is there.
+func makeKey(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(newSessionKey())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
+
+func newSessionKey() SessionKey {
+	key := make([]byte, keyBytes)
+	rand.Read(key) // never fails
+	return key
+}
+
+// mint returns a new id for an owner whose initialize agreed on a revision.
+func (k SessionKey) mint(owner, version string, now time.Time) string {
+	b := make([]byte, idPayload, idBytes)
+	b[0] = idForm
+	binary.BigEndian.PutUint64(b[1:], uint64(now.Unix()))
+	rand.Read(b[9 : 9+idRandom])
+	copy(b[9+idRandom:], version)
+	return base64.RawURLEncoding.EncodeToString(append(b, k.sign(b, owner)...))
+}
+
+// verify returns the revision of an id that this key made for that owner.
+func (k SessionKey) verify(id, owner string) (version string, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(b) != idBytes || b[0] != idForm {
+		return "", false
+	}
+	payload, mac := b[:idPayload], b[idPayload:]
+	if !hmac.Equal(mac, k.sign(payload, owner)) {
+		return "", false
+	}
+	return string(payload[idPayload-idVersion:]), true
+}
+
+func (k SessionKey) sign(payload []byte, owner string) []byte {
+	h := hmac.New(sha256.New, k)
+	h.Write([]byte(idMACDomain))
+	h.Write(payload) // of fixed length, so that where the owner begins is never in doubt
+	h.Write([]byte(owner))
+	return h.Sum(nil)
+}
