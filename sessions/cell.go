@@ -1,0 +1,171 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"cellblock/kernels"
+)
+
+// run is one cell on its way through the kernel.
+type run struct {
+	s *session
+	e *Execution
+	// ended is closed when outcome is final.
+	ended   chan struct{}
+	outcome kernels.Result
+
+	timedOut, cancelled bool
+	report              InterruptReport
+	// replaced says why the kernel was restarted under the cell; empty if it was not.
+	replaced string
+	// order waits for the end of what it asked for, if there is one.
+	order *order
+}
+
+// runCell runs a cell to its end, whatever that is: its own, its timeout, its cancellation, an interrupt, a restart, the
+// kernel's death or the session's close.
+func (s *session) runCell(e *Execution) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	e.begin(s.takeNews())
+	r := &run{s: s, e: e, ended: make(chan struct{})}
+	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Code: e.code, StoreHistory: true, MsgID: e.msgID})
+	if err != nil {
+		r.outcome = r.fallen(err)
+		close(r.ended)
+	} else {
+		go r.drain(ctx, running)
+		r.supervise()
+		r.await(cancel)
+	}
+	r.conclude()
+}
+
+// drain records outputs until the cell has ended. Recording never blocks, so the kernel is never held up.
+func (r *run) drain(ctx context.Context, running cell) {
+	defer close(r.ended)
+	for {
+		out, err := running.Next(ctx)
+		switch {
+		case err == nil:
+			r.e.record.append(out)
+		case errors.Is(err, io.EOF):
+			r.outcome = running.Result()
+			return
+		default:
+			r.outcome = r.fallen(err)
+			return
+		}
+	}
+}
+
+// fallen is the result of a cell that could not be followed to its end.
+func (r *run) fallen(err error) kernels.Result {
+	death := kernels.Death{Cause: err.Error(), Time: time.Now()}
+	if d, ok := errors.AsType[*kernels.DeathError](err); ok {
+		death = d.Death
+	}
+	return kernels.Result{Status: kernels.StatusDied, Death: &death}
+}
+
+// supervise waits for the cell's end, or for the first thing that ends it before.
+func (r *run) supervise() {
+	timeout := time.NewTimer(r.e.timeout)
+	defer timeout.Stop()
+	select {
+	case <-r.ended:
+	case <-timeout.C:
+		r.timedOut = !r.over()
+		r.climb(r.s.manager.cfg.Grace)
+	case <-r.e.cancelled:
+		r.cancelled = !r.over()
+		r.climb(r.s.manager.cfg.Grace)
+	case o := <-r.s.orders:
+		r.order = &o
+		if o.kind == orderRestart {
+			r.replace("the kernel was restarted on request while this cell ran")
+		} else {
+			r.climb(r.s.manager.cfg.Grace)
+		}
+	}
+}
+
+// await waits for the end of a cell that must end now. A client that does not tell within the grace is not waited for.
+func (r *run) await(abandon context.CancelFunc) {
+	select {
+	case <-r.ended:
+	case <-time.After(r.s.manager.cfg.Grace):
+		abandon()
+		<-r.ended
+	}
+}
+
+func (r *run) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// conclude makes the cell's result of what happened, sees to the kernel, and answers the order that ended the cell.
+func (r *run) conclude() {
+	s := r.s
+	result := Result{Result: r.outcome, TimedOut: r.timedOut, Cancelled: r.cancelled, Interrupt: r.report}
+	if cutOff := r.replaced != "" || s.ctx.Err() != nil; cutOff && result.Status == kernels.StatusIncomplete {
+		result.Status = kernels.StatusDied
+	}
+	var dead *kernel
+	if result.Status == kernels.StatusDied {
+		death := r.death()
+		result.Death = &death
+		if r.replaced == "" && s.ctx.Err() == nil {
+			dead = s.lose(death)
+		}
+	}
+	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
+	s.settle(r.e, result)
+	if dead != nil {
+		s.dispose(dead)
+	}
+	r.renew(result.Interrupt)
+}
+
+// death says why the cell's kernel is no more: what this server did to it is known better here than there.
+func (r *run) death() kernels.Death {
+	death := kernels.Death{Cause: "the kernel died", Time: time.Now()}
+	if r.outcome.Death != nil {
+		death = r.s.explain(*r.outcome.Death)
+	}
+	if why, ok := errors.AsType[*ending](context.Cause(r.s.ctx)); ok {
+		death.Cause, death.Asked = why.cause+" while this cell ran", true
+	} else if r.replaced != "" {
+		death.Cause, death.Asked = r.replaced, true
+	}
+	return death
+}
+
+// renew brings up the kernel that replaced the cell's, and answers the order that asked for it.
+func (r *run) renew(report InterruptReport) {
+	s := r.s
+	restart := r.order != nil && r.order.kind == orderRestart
+	if r.order != nil && !restart {
+		r.order.answer(report, nil)
+	}
+	var err error
+	switch {
+	case s.ctx.Err() != nil:
+		err = context.Cause(s.ctx)
+	case r.replaced != "" && s.kernel != nil:
+		err = s.comeUp()
+	case restart:
+		err = s.start()
+	}
+	if restart {
+		r.order.answer(InterruptReport{}, err)
+	}
+}

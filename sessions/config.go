@@ -1,0 +1,108 @@
+package sessions
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// Owner is who a session belongs to: the issuer and the subject of the caller's verified token.
+type Owner struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+}
+
+// Runtime is what cells of a language run as.
+type Runtime struct {
+	Kernelspec kernels.Kernelspec
+	// Image is what the kernel runs in; provisioners without images ignore it.
+	Image string
+}
+
+// Config says how a Manager works. Provisioner, Runtimes and DataDir are required; a zero value elsewhere means the
+// default.
+type Config struct {
+	// Provisioner launches kernels. The Manager does not close it.
+	Provisioner kernels.Provisioner
+	// Runtimes are the languages that can be run, by name: "python".
+	Runtimes map[string]Runtime
+	// Limits bound each kernel.
+	Limits kernels.Limits
+	// Env is added to every kernel's environment.
+	Env map[string]string
+	// DataDir holds the workspaces, in its folder "workspaces".
+	DataDir string
+	// DefaultTimeout is how long a cell may run when its request does not say (600 s), MaxTimeout the most that a request
+	// may ask for (3,600 s).
+	DefaultTimeout, MaxTimeout time.Duration
+	// StartTimeout is how long a kernel may take to come up (90 s).
+	StartTimeout time.Duration
+	// Grace is how long each rung of the interrupt ladder waits for the cell to end (5 s).
+	Grace time.Duration
+	// MintedIdle is how long a session with a minted id waits for a second call before it is closed (5 min).
+	MintedIdle time.Duration
+	// MaxQueue bounds the waiting cells of one session (32).
+	MaxQueue int
+	// RecordBytes bounds the outputs that are kept of one cell, in bytes (64 MiB); of more, head and tail are kept.
+	RecordBytes int64
+	// Logger gets what operators should know. It is never given code or outputs. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// MaxCode is the most code that one cell may have, in bytes.
+const MaxCode = 1 << 20
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Provisioner == nil || len(c.Runtimes) == 0 || c.DataDir == "" {
+		return c, errors.New("sessions: Config needs Provisioner, Runtimes and DataDir")
+	}
+	setDefault(&c.DefaultTimeout, 600*time.Second)
+	setDefault(&c.MaxTimeout, max(time.Hour, c.DefaultTimeout))
+	setDefault(&c.StartTimeout, 90*time.Second)
+	setDefault(&c.Grace, 5*time.Second)
+	setDefault(&c.MintedIdle, 5*time.Minute)
+	setDefault(&c.MaxQueue, 32)
+	setDefault(&c.RecordBytes, 64<<20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.DefaultTimeout = min(c.DefaultTimeout, c.MaxTimeout)
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// language checks a request's language; empty means the only one there is.
+func (c Config) language(name string) (string, error) {
+	known := slices.Sorted(maps.Keys(c.Runtimes))
+	if name == "" && len(known) == 1 {
+		return known[0], nil
+	}
+	if _, ok := c.Runtimes[name]; !ok {
+		return "", fault.New(fault.Invalid, "language: %q is not one of %s", clip(name, 40), strings.Join(known, ", "))
+	}
+	return name, nil
+}
+
+// timeout checks a request's timeout; zero means the default.
+func (c Config) timeout(asked time.Duration) (time.Duration, error) {
+	switch {
+	case asked == 0:
+		return c.DefaultTimeout, nil
+	case asked < 0 || asked > c.MaxTimeout:
+		return 0, fault.New(fault.Invalid, "timeout_seconds: %v is not between 1 and %v seconds",
+			asked.Seconds(), c.MaxTimeout.Seconds())
+	}
+	return asked, nil
+}

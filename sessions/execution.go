@@ -1,0 +1,216 @@
+package sessions
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// Phase is where one cell is on its way.
+type Phase string
+
+// The phases of a cell, in order.
+const (
+	// PhaseQueued: other cells of the session come first, or the kernel is still starting.
+	PhaseQueued Phase = "queued"
+	// PhaseRunning: the kernel runs it.
+	PhaseRunning Phase = "running"
+	// PhaseEnded: Wait returns at once.
+	PhaseEnded Phase = "ended"
+)
+
+// Execution is one cell: queued, running or ended. Its methods may be called concurrently.
+type Execution struct {
+	session *session
+	number  int
+	msgID   string
+	code    string
+	timeout time.Duration
+	minted  bool
+	record  *record
+	told    cursor // up to where late output was handed out; the runner's, set by finish
+	done    chan struct{}
+
+	cancelOnce sync.Once
+	cancelled  chan struct{}
+
+	mu         sync.Mutex
+	phase      Phase
+	started    time.Time
+	generation int
+	preamble   string
+	result     Result
+	err        error
+	late       []Late
+}
+
+// Result is how a cell ended.
+type Result struct {
+	kernels.Result
+	// TimedOut tells that the cell was interrupted because its time was over, Cancelled that its caller gave it up.
+	TimedOut, Cancelled bool
+	// Interrupt says what it took to stop the cell, when it was interrupted.
+	Interrupt InterruptReport
+	// Duration is how long the cell ran, without its time in the queue.
+	Duration time.Duration
+}
+
+// InterruptReport says what an interrupt did.
+type InterruptReport struct {
+	// Ran tells whether a cell was running; if not, nothing was done.
+	Ran bool
+	// Rung is the step that stopped it: "interrupt", "kill_children" or "restart".
+	Rung string
+	// VariablesKept tells whether the kernel still has its variables.
+	VariablesKept bool
+}
+
+// Late is what an earlier cell of the session produced after it had ended, from a thread or a task of its own.
+type Late struct {
+	// Number is that cell's number.
+	Number  int
+	Outputs []kernels.Output
+}
+
+// SessionID is the id of the session that the cell runs in, also when it was minted.
+func (e *Execution) SessionID() string { return e.session.key.id }
+
+// ID names the execution within its session.
+func (e *Execution) ID() string { return strconv.Itoa(e.number) }
+
+// Number counts the cells of the session, from 1, over all generations.
+func (e *Execution) Number() int { return e.number }
+
+// Language is what the cell is written in.
+func (e *Execution) Language() string { return e.session.language }
+
+// Timeout is how long the cell may run.
+func (e *Execution) Timeout() time.Duration { return e.timeout }
+
+// Minted tells whether the session's id was made for this call because its request named none.
+func (e *Execution) Minted() bool { return e.minted }
+
+// Generation is that of the kernel that ran the cell; 0 while it is queued.
+func (e *Execution) Generation() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.generation
+}
+
+// Preamble is what the caller must be told before anything else: that the kernel is a new one, why, what was lost and
+// what was kept. It is empty normally, and final once the cell runs.
+func (e *Execution) Preamble() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.preamble
+}
+
+// Phase tells where the cell is, and since when it runs (zero while it is queued).
+func (e *Execution) Phase() (Phase, time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.phase, e.started
+}
+
+// Position is the number of cells that come before it, the running one among them; 0 once it runs.
+func (e *Execution) Position() int { return e.session.position(e) }
+
+// SessionState is the state of the cell's session, for those who wait.
+func (e *Execution) SessionState() State { return e.session.info().State }
+
+// Cancel gives the cell up. A queued cell never runs; a running one climbs the interrupt ladder, and the session's next
+// cell works as ever. It returns at once; Wait tells when it is done. After the end it does nothing.
+func (e *Execution) Cancel() {
+	e.cancelOnce.Do(func() { close(e.cancelled) })
+	if e.session.unqueue(e) {
+		err := fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
+		e.finish(Result{Cancelled: true}, err)
+	}
+}
+
+// Outputs yields what the cell produces, in order from its first output, as it comes, and ends when the cell has ended.
+// Any number of readers may follow at their own pace. An error is yielded only when ctx ends first, or, as the last
+// value, when the cell never ran.
+func (e *Execution) Outputs(ctx context.Context) iter.Seq2[kernels.Output, error] {
+	return func(yield func(kernels.Output, error) bool) {
+		var at cursor
+		for {
+			out, ok, changed := e.record.next(&at)
+			switch {
+			case ok:
+				if !yield(out, nil) {
+					return
+				}
+				continue
+			case changed == nil:
+				if err := e.failure(); err != nil {
+					yield(kernels.Output{}, err)
+				}
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(kernels.Output{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// Done is closed when the cell has ended or will never run.
+func (e *Execution) Done() <-chan struct{} { return e.done }
+
+// Wait returns how the cell ended. The error is non-nil when ctx ends first, and a *fault.Error when the cell never ran:
+// its kernel did not come up, it was cancelled in the queue, or the session was closed.
+func (e *Execution) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-e.done:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.result, e.err
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+}
+
+// Late returns what earlier cells of the session produced after their own end and nobody has been told yet. It is valid
+// once the cell has ended.
+func (e *Execution) Late() []Late {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.late
+}
+
+func (e *Execution) failure() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+func (e *Execution) begin(generation int, preamble string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.phase, e.started = PhaseRunning, time.Now()
+	e.generation, e.preamble = generation, preamble
+}
+
+// finish ends the cell, once.
+func (e *Execution) finish(result Result, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase == PhaseEnded {
+		return
+	}
+	if !e.started.IsZero() {
+		result.Duration = time.Since(e.started)
+	}
+	e.phase, e.result, e.err = PhaseEnded, result, err
+	e.told = e.record.end()
+	close(e.done)
+}

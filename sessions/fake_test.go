@@ -1,0 +1,403 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// fakeProvisioner launches kernels that exist in memory only and use no timers but time's own, so that it works inside
+// testing/synctest. What a cell does is written in its code: see fakeClient.play.
+type fakeProvisioner struct {
+	launchErr  atomic.Pointer[error]
+	launchTime time.Duration
+	stopTime   time.Duration
+	readyErr   atomic.Pointer[error]
+	restartErr error
+
+	launched atomic.Int64
+	live     atomic.Int64
+	mu       sync.Mutex
+	specs    []kernels.Spec
+	clients  []*fakeClient
+}
+
+var _ kernels.Provisioner = (*fakeProvisioner)(nil)
+
+func (p *fakeProvisioner) Name() string { return "fake" }
+
+func (p *fakeProvisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Handle, error) {
+	p.launched.Add(1)
+	select {
+	case <-time.After(p.launchTime):
+	case <-ctx.Done():
+		return nil, fault.New(fault.Unavailable, "launch given up: %w", ctx.Err())
+	}
+	if err := p.launchErr.Load(); err != nil {
+		return nil, *err
+	}
+	p.live.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.specs = append(p.specs, spec)
+	return &fakeHandle{p: p, exited: make(chan struct{})}, nil
+}
+
+func (p *fakeProvisioner) Attach(context.Context, kernels.Ref) (kernels.Handle, error) {
+	return nil, kernels.ErrGone
+}
+func (p *fakeProvisioner) List(context.Context) ([]kernels.Ref, error) { return nil, nil }
+func (p *fakeProvisioner) Health(context.Context) error                { return nil }
+func (p *fakeProvisioner) Close() error                                { return nil }
+func (p *fakeProvisioner) Capabilities() kernels.Capabilities {
+	return kernels.Capabilities{UID: 65534, GID: 65534}
+}
+
+func (p *fakeProvisioner) last() *fakeClient {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients[len(p.clients)-1]
+}
+
+type fakeHandle struct {
+	p      *fakeProvisioner
+	once   sync.Once
+	exited chan struct{}
+	client *fakeClient
+}
+
+func (h *fakeHandle) Ref() kernels.Ref                       { return kernels.Ref{Provisioner: "fake"} }
+func (h *fakeHandle) Dial(context.Context) (net.Conn, error) { return nil, errors.New("no stream") }
+func (h *fakeHandle) Exited() <-chan struct{}                { return h.exited }
+func (h *fakeHandle) Status() kernels.ExitStatus             { return kernels.ExitStatus{Code: -1, Asked: true} }
+func (h *fakeHandle) Logs(context.Context) string            { return "fake log: first\nfake log: last" }
+func (h *fakeHandle) Close() error                           { return nil }
+
+func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
+	h.once.Do(func() {
+		if grace > 0 {
+			time.Sleep(h.p.stopTime)
+		}
+		if h.client != nil {
+			h.client.die(kernels.Death{Cause: "the kernel was stopped", Asked: true})
+		}
+		h.p.live.Add(-1)
+		close(h.exited)
+	})
+	return nil
+}
+
+// connect is the Manager's connectFunc for fake handles.
+func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels.Options) (client, error) {
+	h := d.(*fakeHandle)
+	c := &fakeClient{p: p, late: o.Late, done: make(chan struct{})}
+	h.client = c
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients = append(p.clients, c)
+	return c, nil
+}
+
+type fakeClient struct {
+	p    *fakeProvisioner
+	late func(kernels.Output, string)
+	done chan struct{}
+
+	mu       sync.Mutex
+	err      error
+	current  *fakeCell
+	cells    []*fakeCell
+	restarts int
+}
+
+func (c *fakeClient) Ready(context.Context) error {
+	if err := c.p.readyErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (c *fakeClient) Execute(_ context.Context, r kernels.ExecuteRequest) (cell, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	e := &fakeCell{id: r.MsgID, code: r.Code, signals: make(chan string, 1), changed: make(chan struct{}), done: make(chan struct{})}
+	if c.current != nil && !c.current.over() {
+		panic("two cells at once on one kernel")
+	}
+	c.current = e
+	c.cells = append(c.cells, e)
+	go c.play(e)
+	return e, nil
+}
+
+// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it),
+// "children" (ends when its children are killed), "die", "fail", "print N"; anything else is printed.
+func (c *fakeClient) play(e *fakeCell) {
+	word, rest, _ := strings.Cut(e.code, " ")
+	switch word {
+	case "sleep":
+		d, _ := time.ParseDuration(rest)
+		e.print("sleeping\n")
+		select {
+		case <-time.After(d):
+			e.end(kernels.Result{Status: kernels.StatusOK})
+		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+		case <-e.done:
+		}
+	case "children":
+		select {
+		case <-e.awaitSignal("kill_children"):
+			e.end(kernels.Result{Status: kernels.StatusOK})
+		case <-e.done:
+		}
+	case "stubborn":
+		<-e.done
+	case "die":
+		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", OOM: rest == "oom", Time: time.Now()})
+	case "fail":
+		e.fail("ValueError")
+	case "print":
+		var n int
+		fmt.Sscan(rest, &n)
+		for i := range n {
+			e.print(fmt.Sprintf("line %d\n", i))
+		}
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	default:
+		e.print(e.code)
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	}
+}
+
+func (c *fakeClient) signal(name string) {
+	c.mu.Lock()
+	e := c.current
+	c.mu.Unlock()
+	if e != nil {
+		select {
+		case e.signals <- name:
+		default:
+		}
+	}
+}
+
+func (c *fakeClient) Interrupt(context.Context) error { c.signal("interrupt"); return nil }
+
+func (c *fakeClient) KillChildren(context.Context) (int, error) {
+	c.signal("kill_children")
+	return 1, nil
+}
+
+func (c *fakeClient) Restart(context.Context, time.Duration) error {
+	if c.p.restartErr != nil {
+		return c.p.restartErr
+	}
+	c.mu.Lock()
+	c.restarts++
+	e := c.current
+	c.mu.Unlock()
+	if e != nil {
+		e.end(kernels.Result{Status: kernels.StatusDied, Death: &kernels.Death{Cause: "restart", Asked: true}})
+	}
+	return nil
+}
+
+func (c *fakeClient) die(d kernels.Death) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = &kernels.DeathError{Death: d}
+	if c.current != nil {
+		c.current.end(kernels.Result{Status: kernels.StatusDied, Death: &d})
+	}
+	close(c.done)
+}
+
+func (c *fakeClient) Done() <-chan struct{} { return c.done }
+func (c *fakeClient) Err() error            { c.mu.Lock(); defer c.mu.Unlock(); return c.err }
+func (c *fakeClient) Close() error          { c.die(kernels.Death{Cause: "closed", Asked: true}); return nil }
+
+// fakeCell is one execution of the fake kernel.
+type fakeCell struct {
+	id, code string
+	signals  chan string
+
+	mu      sync.Mutex
+	outs    []kernels.Output
+	read    int
+	changed chan struct{}
+	result  kernels.Result
+	done    chan struct{}
+}
+
+func (e *fakeCell) print(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outs = append(e.outs, kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: text})
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+func (e *fakeCell) over() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *fakeCell) end(r kernels.Result) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.over() {
+		e.result = r
+		close(e.done)
+	}
+}
+
+func (e *fakeCell) fail(name string) {
+	e.end(kernels.Result{Status: kernels.StatusError, Error: &kernels.ExecError{Name: name}})
+}
+
+// awaitSignal is ready when the named signal arrives.
+func (e *fakeCell) awaitSignal(name string) <-chan struct{} {
+	got := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-e.signals:
+				if s == name {
+					close(got)
+					return
+				}
+			case <-e.done:
+				return
+			}
+		}
+	}()
+	return got
+}
+
+func (e *fakeCell) Next(ctx context.Context) (kernels.Output, error) {
+	for {
+		e.mu.Lock()
+		if e.read < len(e.outs) {
+			out := e.outs[e.read]
+			e.read++
+			e.mu.Unlock()
+			return out, nil
+		}
+		changed := e.changed
+		e.mu.Unlock()
+		select {
+		case <-changed:
+		case <-e.done:
+			if e.drained() {
+				return kernels.Output{}, io.EOF
+			}
+		case <-ctx.Done():
+			return kernels.Output{}, ctx.Err()
+		}
+	}
+}
+
+func (e *fakeCell) drained() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.read == len(e.outs)
+}
+
+func (e *fakeCell) Done() <-chan struct{}  { return e.done }
+func (e *fakeCell) Result() kernels.Result { e.mu.Lock(); defer e.mu.Unlock(); return e.result }
+
+var (
+	alice = Owner{Issuer: "test", Subject: "alice"}
+	bob   = Owner{Issuer: "test", Subject: "bob"}
+)
+
+// newTestManager returns a Manager over the fake. The test ends with all sessions gone and no kernel left.
+func newTestManager(t *testing.T, p *fakeProvisioner, change ...func(*Config)) *Manager {
+	t.Helper()
+	cfg := Config{
+		Provisioner: p, DataDir: t.TempDir(),
+		Runtimes: map[string]Runtime{"python": {Kernelspec: kernels.Kernelspec{Name: "python3"}}, "bash": {}},
+		Limits:   kernels.Limits{Memory: 2 << 30},
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	m, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.connect = p.connect
+	t.Cleanup(func() {
+		if err := m.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if n := p.live.Load(); n != 0 {
+			t.Errorf("%d kernels are left", n)
+		}
+	})
+	return m
+}
+
+func python(id, code string) Request { return Request{SessionID: id, Language: "python", Code: code} }
+
+// start is Execute that must be accepted.
+func start(t *testing.T, m *Manager, o Owner, r Request) *Execution {
+	t.Helper()
+	e, err := m.Execute(t.Context(), o, r)
+	if err != nil {
+		t.Fatalf("Execute(%q): %v", clip(r.Code, 40), err)
+	}
+	return e
+}
+
+// wait is Wait for a cell that must have run.
+func wait(t *testing.T, e *Execution) Result {
+	t.Helper()
+	r, err := e.Wait(t.Context())
+	if err != nil {
+		t.Fatalf("cell %d did not run: %v", e.Number(), err)
+	}
+	return r
+}
+
+func execute(t *testing.T, m *Manager, o Owner, id, code string) (*Execution, Result) {
+	t.Helper()
+	e := start(t, m, o, python(id, code))
+	return e, wait(t, e)
+}
+
+func text(t *testing.T, e *Execution) string {
+	t.Helper()
+	var b strings.Builder
+	for out, err := range e.Outputs(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Notice != nil {
+			b.WriteString(out.Notice.String())
+		}
+		b.WriteString(out.Text)
+	}
+	return b.String()
+}

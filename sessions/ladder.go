@@ -1,0 +1,90 @@
+package sessions
+
+import (
+	"context"
+	"time"
+)
+
+// The rungs of the interrupt ladder, as InterruptReport names them.
+const (
+	RungInterrupt    = "interrupt"
+	RungKillChildren = "kill_children"
+	RungRestart      = "restart"
+)
+
+// climb ends the running cell with the least that works: interrupt it; kill the processes that it started; restart its
+// kernel. Each rung has grace to show that it worked.
+func (r *run) climb(grace time.Duration) {
+	if r.over() {
+		return
+	}
+	r.report = InterruptReport{Ran: true, Rung: RungInterrupt}
+	if r.try(grace, r.interrupt) {
+		return
+	}
+	r.report.Rung = RungKillChildren
+	if r.try(grace, r.killChildren) {
+		return
+	}
+	r.report.Rung = RungRestart
+	r.replace("the kernel was restarted because the cell did not stop when it was interrupted")
+}
+
+// try takes one rung: act tells whether it is worth waiting for, and then the cell has the rest of grace to end.
+func (r *run) try(grace time.Duration, act func(context.Context) bool) bool {
+	ctx, cancel := context.WithTimeout(r.s.ctx, grace)
+	defer cancel()
+	if !act(ctx) {
+		return r.over()
+	}
+	select {
+	case <-r.ended:
+		return true
+	case <-ctx.Done():
+		return r.over()
+	}
+}
+
+func (r *run) interrupt(ctx context.Context) bool {
+	err := r.s.kernel.client.Interrupt(ctx)
+	if err != nil {
+		r.s.log.Warn("kernel was not interrupted", "error", err)
+	}
+	return err == nil
+}
+
+func (r *run) killChildren(ctx context.Context) bool {
+	killed, err := r.s.kernel.client.KillChildren(ctx)
+	if err != nil {
+		r.s.log.Warn("the cell's child processes were not killed", "error", err)
+	}
+	return err == nil && killed > 0
+}
+
+// replace restarts the kernel under the running cell, which ends with that.
+func (r *run) replace(why string) {
+	if r.s.ctx.Err() != nil {
+		return // the session is being closed, and everything ends with it
+	}
+	r.replaced = why
+	r.s.restart(why)
+}
+
+// restart replaces the kernel process in place: same container, same files, next generation. It returns false when that
+// did not work; then the kernel is gone, and the next start makes a new one.
+func (s *session) restart(why string) bool {
+	s.transition(Restarting)
+	s.addLoss(why, time.Now())
+	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
+	defer cancel()
+	if err := s.kernel.client.Restart(ctx, restartGrace); err != nil {
+		s.log.Warn("kernel could not be restarted in place, a new one will be started", "error", err)
+		dead := s.kernel
+		s.kernel = nil
+		s.transition(Died)
+		s.dispose(dead)
+		return false
+	}
+	s.transition(Starting)
+	return true
+}

@@ -1,0 +1,336 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// Manager keeps the sessions of all owners. Its methods may be called concurrently.
+type Manager struct {
+	cfg        Config
+	workspaces *workspaces
+	connect    connectFunc
+
+	mu       sync.Mutex
+	sessions map[key]*session
+	past     *past
+	closed   bool
+	cells    int
+	running  sync.WaitGroup // sessions' goroutines
+}
+
+// Request is one cell.
+type Request struct {
+	// SessionID names the session; empty asks for a new one with a minted id.
+	SessionID string
+	// Language is a name of Config.Runtimes; empty means the only one.
+	Language string
+	Code     string
+	// Timeout is how long the cell may run, in whole or broken seconds; 0 means the default.
+	Timeout time.Duration
+}
+
+// CloseOptions say how a session is closed.
+type CloseOptions struct {
+	// DeleteFiles deletes the session's workspace too.
+	DeleteFiles bool
+}
+
+// Stats counts what a Manager holds.
+type Stats struct {
+	// Sessions is how many there are, by state.
+	Sessions map[State]int
+	// Queued is how many cells wait, Executions how many were ever accepted.
+	Queued, Executions int
+}
+
+// New returns a Manager and finds the workspaces that are in the data folder.
+func New(cfg Config) (*Manager, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	caps := cfg.Provisioner.Capabilities()
+	ws, err := openWorkspaces(cfg.DataDir, caps.UID, caps.GID, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast()}, nil
+}
+
+// Config returns how the Manager works, defaults filled in.
+func (m *Manager) Config() Config { return m.cfg }
+
+// Execute puts a cell into its session's queue and returns at once; the session and its kernel are made if they are not
+// there. The error is Invalid for a request that breaks a rule, Conflict for another language than the session's, Busy
+// for a full queue, Unavailable while the Manager shuts down. What happens later is told by the Execution; ctx does not
+// bound it.
+func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, error) {
+	timeout, err := m.check(&r)
+	if err != nil {
+		return nil, err
+	}
+	for ctx.Err() == nil {
+		s, err := m.reserve(o, r)
+		if err != nil {
+			return nil, err
+		}
+		e, err := s.enqueue(r, timeout, r.SessionID == "")
+		if _, ended := errors.AsType[*ending](err); !ended {
+			return e, err
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+func (m *Manager) check(r *Request) (timeout time.Duration, err error) {
+	if r.SessionID != "" {
+		if err := ValidateID(r.SessionID); err != nil {
+			return 0, err
+		}
+	}
+	if err := ValidateCode(r.Code); err != nil {
+		return 0, err
+	}
+	if r.Language, err = m.cfg.language(r.Language); err != nil {
+		return 0, err
+	}
+	return m.cfg.timeout(r.Timeout)
+}
+
+// reserve returns the session of a request. From then on its id is taken: whoever comes next shares its kernel, also
+// while that is still starting.
+func (m *Manager) reserve(o Owner, r Request) (*session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
+	}
+	k := key{o, r.SessionID}
+	if k.id == "" {
+		k.id = m.mint(o)
+	}
+	s := m.sessions[k]
+	if s == nil || s.ended() {
+		return m.add(k, r.Language, r.SessionID == ""), nil
+	}
+	if s.language != r.Language {
+		return nil, fault.New(fault.Conflict, "session %q is a %s session, it cannot run %s", k.id, s.language, r.Language).
+			WithHint("use another session_id for %s, or call execute_%s on this one", r.Language, s.language)
+	}
+	return s, nil
+}
+
+// mint returns an id that the owner does not use. The caller holds m.mu.
+func (m *Manager) mint(o Owner) string {
+	for {
+		k := key{o, mintID()}
+		if m.unused(k) {
+			return k.id
+		}
+		k.id += "-" + newKernelID()[:4] // for owners with very many sessions
+		if m.unused(k) {
+			return k.id
+		}
+	}
+}
+
+func (m *Manager) unused(k key) bool {
+	_, remembered := m.past.get(k)
+	return m.sessions[k] == nil && !remembered && !m.workspaces.known(k)
+}
+
+// add makes a session and starts its goroutine. An earlier one of the same id may still be ending: the new one waits for
+// it. The caller holds m.mu.
+func (m *Manager) add(k key, language string, minted bool) *session {
+	s := &session{
+		manager: m, key: k, language: language, minted: minted, created: time.Now(), lastUsed: time.Now(),
+		log:  m.cfg.Logger.With("session", k.id),
+		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}),
+	}
+	if before := m.sessions[k]; before != nil {
+		s.after = before.gone
+		s.news = []string{pastSentence(k.id, before.whyEnding().cause, time.Now())}
+	} else if sentence, ok := m.past.get(k); ok {
+		s.news = []string{sentence}
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	m.sessions[k] = s
+	m.running.Go(s.run)
+	return s
+}
+
+// forget drops a session that has ended, and remembers why.
+func (m *Manager) forget(s *session, why *ending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cells += s.info().Executions
+	if m.sessions[s.key] == s {
+		delete(m.sessions, s.key)
+		m.past.put(s.key, pastSentence(s.key.id, why.cause, time.Now()))
+	}
+}
+
+// find returns the owner's running session.
+func (m *Manager) find(o Owner, id string) (*session, error) {
+	if err := ValidateID(id); err != nil {
+		return nil, err
+	}
+	k := key{o, id}
+	m.mu.Lock()
+	s := m.sessions[k]
+	m.mu.Unlock()
+	if s != nil && !s.ended() {
+		return s, nil
+	}
+	err := fault.New(fault.NotFound, "there is no session %q", id).
+		WithHint("list_sessions names the ones there are; executing code with a session_id starts it")
+	if m.workspaces.known(k) {
+		err.Message += " running now, but its files are kept"
+	}
+	return nil, err
+}
+
+// Get describes one session of the owner; NotFound if it does not run.
+func (m *Manager) Get(_ context.Context, o Owner, id string) (Info, error) {
+	s, err := m.find(o, id)
+	if err != nil {
+		return Info{}, err
+	}
+	return s.info(), nil
+}
+
+// List describes the owner's sessions, the last used first.
+func (m *Manager) List(_ context.Context, o Owner) ([]Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var infos []Info
+	for k, s := range m.sessions {
+		if k.owner == o && !s.ended() {
+			infos = append(infos, s.info())
+		}
+	}
+	slices.SortFunc(infos, func(a, b Info) int {
+		return cmp.Or(b.LastUsed.Compare(a.LastUsed), cmp.Compare(a.ID, b.ID))
+	})
+	return infos, nil
+}
+
+// Interrupt stops the session's running cell by the interrupt ladder and says what that took. With no cell running it
+// does nothing and reports so. Waiting cells stay.
+func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptReport, error) {
+	s, err := m.find(o, id)
+	if err != nil {
+		return InterruptReport{}, err
+	}
+	if info := s.info(); info.State != Busy {
+		return InterruptReport{VariablesKept: info.State == Idle}, nil
+	}
+	report, err := s.send(ctx, orderInterrupt)
+	return report, s.orderError(err)
+}
+
+// Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
+// on the new kernel. It returns when that is ready.
+func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error) {
+	s, err := m.find(o, id)
+	if err != nil {
+		return Info{}, err
+	}
+	if _, err := s.send(ctx, orderRestart); err != nil {
+		return Info{}, s.orderError(err)
+	}
+	return s.info(), nil
+}
+
+// orderError turns the end of a session into an error for whoever wanted something of it meanwhile.
+func (s *session) orderError(err error) error {
+	if why, ok := errors.AsType[*ending](err); ok {
+		return fault.New(fault.Conflict, "session %q: %s", s.key.id, why.cause)
+	}
+	return err
+}
+
+// Close ends a session: its kernel is stopped, a running cell ends, waiting cells never run. Files are kept unless the
+// options say otherwise. It returns when nothing is left running. Closing again a session whose files are kept is no
+// error; an id that is not known at all is NotFound.
+func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptions) error {
+	if err := ValidateID(id); err != nil {
+		return err
+	}
+	s, err := m.closing(key{o, id}, opts)
+	if s == nil {
+		return err
+	}
+	select {
+	case <-s.gone:
+		return s.endErr
+	case <-ctx.Done():
+		return fault.New(fault.Timeout, "session %q is still stopping: %w", id, context.Cause(ctx))
+	}
+}
+
+// closing begins to close a session and returns it, or nil when there is nothing to do. Files of a session that does not
+// run, or is ending already, are deleted by a session of their own, made for that: whoever uses the id next waits for it.
+func (m *Manager) closing(k key, opts CloseOptions) (*session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, known := m.sessions[k], m.workspaces.known(k)
+	switch {
+	case s == nil && !known:
+		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).
+			WithHint("list_sessions names the ones there are")
+	case s == nil && (m.closed || !opts.DeleteFiles):
+		return nil, nil
+	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
+		s = m.add(k, "", false)
+	}
+	s.close(&ending{fault.Cancelled, "the session was closed"}, opts.DeleteFiles)
+	return s, nil
+}
+
+// Stats counts sessions and cells, for health.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stats := Stats{Sessions: map[State]int{}, Executions: m.cells}
+	for _, s := range m.sessions {
+		info := s.info()
+		stats.Sessions[info.State]++
+		stats.Queued += info.Queue
+		stats.Executions += info.Executions
+	}
+	return stats
+}
+
+// Shutdown ends all sessions at once, side by side, and keeps their files. Running cells end, waiting cells fail with
+// Unavailable, new calls are refused. It returns when no kernel is left, or with ctx's error and how many are. It may be
+// called again.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	for _, s := range m.sessions {
+		s.close(&ending{fault.Unavailable, "the server is shutting down"}, false)
+	}
+	m.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		m.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return fmt.Errorf("%d sessions are still stopping: %w", len(m.sessions), context.Cause(ctx))
+	}
+}

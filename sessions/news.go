@@ -1,0 +1,100 @@
+package sessions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"cellblock/kernels"
+)
+
+// lossAsked is why a kernel was replaced that was not running anything.
+const lossAsked = "the kernel was restarted on request"
+
+const clock = "15:04:05 MST"
+
+// lose takes the kernel from the session because it died, and remembers what the next cell must be told. The caller
+// disposes of the kernel.
+func (s *session) lose(death kernels.Death) *kernel {
+	at := death.Time
+	if at.IsZero() {
+		at = time.Now()
+	}
+	s.addLoss(death.Cause, at)
+	s.transition(Died)
+	s.log.Warn("kernel died", "cause", death.Cause, "generation", s.info().Generation)
+	dead := s.kernel
+	s.kernel = nil
+	return dead
+}
+
+// kernelDied is lose and dispose, for a kernel that ran nothing.
+func (s *session) kernelDied(death kernels.Death) {
+	s.dispose(s.lose(s.explain(death)))
+}
+
+// dispose stops what is left of a kernel that died.
+func (s *session) dispose(dead *kernel) {
+	if err := dead.dispose(0); err != nil {
+		s.log.Error("what a dead kernel left could not be stopped", "error", err)
+	}
+}
+
+// explain adds what the session knows to a death's cause.
+func (s *session) explain(death kernels.Death) kernels.Death {
+	if limit := s.manager.cfg.Limits.Memory; death.OOM && limit > 0 {
+		death.Cause = fmt.Sprintf("the kernel ran out of memory (limit %s) and was killed", formatBytes(limit))
+	}
+	return death
+}
+
+// addLoss notes that a generation's kernel is no more. It must be called while that generation still counts.
+func (s *session) addLoss(cause string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news = append(s.news, fmt.Sprintf("The kernel of session %q (generation %d) ended at %s: %s.",
+		s.key.id, s.generation, at.UTC().Format(clock), strings.TrimSuffix(cause, ".")))
+}
+
+// welcomeBack notes, for the first kernel of a session, that there was an earlier session of the same id.
+func (s *session) welcomeBack(filesThere bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.generation > 1 {
+		return
+	}
+	if filesThere && len(s.news) == 0 {
+		s.news = append(s.news, fmt.Sprintf("An earlier session %q has ended.", s.key.id))
+	}
+	s.filesThere = filesThere
+}
+
+// takeNews returns the generation that runs now and what its first cell must be told, once.
+func (s *session) takeNews() (generation int, preamble string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.news) == 0 {
+		return s.generation, ""
+	}
+	const most = 3
+	lines := s.news[max(0, len(s.news)-most):]
+	s.news = nil
+	kept := "files in the workspace are kept"
+	if s.generation == 1 && !s.filesThere {
+		kept = "the workspace is empty"
+	}
+	return s.generation, fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
+		"This cell ran on a new kernel, generation %d: define again what you need.", strings.Join(lines, "\n"), kept, s.generation)
+}
+
+func formatBytes(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.size)), ".0") + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,186 @@
+package sessions
+
+import (
+	"context"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// orderKind is what a caller asks of a session's runner.
+type orderKind int
+
+const (
+	orderInterrupt orderKind = iota
+	orderRestart
+)
+
+// order is a request to the runner; it answers on reply, which never blocks it.
+type order struct {
+	kind  orderKind
+	reply chan answer
+}
+
+type answer struct {
+	report InterruptReport
+	err    error
+}
+
+func (o order) answer(report InterruptReport, err error) { o.reply <- answer{report, err} }
+
+// send gives the runner an order and waits for its answer. It returns the session's *ending if it ends first.
+func (s *session) send(ctx context.Context, kind orderKind) (InterruptReport, error) {
+	o := order{kind: kind, reply: make(chan answer, 1)}
+	select {
+	case s.orders <- o:
+	case <-s.ctx.Done():
+		return InterruptReport{}, context.Cause(s.ctx)
+	case <-ctx.Done():
+		return InterruptReport{}, context.Cause(ctx)
+	}
+	select {
+	case a := <-o.reply:
+		return a.report, a.err
+	case <-s.gone:
+		return InterruptReport{}, context.Cause(s.ctx)
+	case <-ctx.Done():
+		return InterruptReport{}, context.Cause(ctx)
+	}
+}
+
+// run is the session's one goroutine. It alone touches the kernel.
+func (s *session) run() {
+	defer s.end()
+	if s.after != nil {
+		<-s.after
+	}
+	for s.ctx.Err() == nil {
+		if s.waiting() {
+			s.serve()
+			continue
+		}
+		s.rest()
+	}
+}
+
+// rest waits, with no cell to run, until there is something to do.
+func (s *session) rest() {
+	cull, stop := s.cullTimer()
+	defer stop()
+	select {
+	case <-s.ctx.Done():
+	case <-s.wake:
+	case <-s.kernelDone():
+		s.kernelDied(s.kernel.death())
+	case o := <-s.orders:
+		s.obey(o)
+	case <-cull:
+		why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
+			s.manager.cfg.MintedIdle.String()}
+		if s.retire(why) {
+			s.cancel(why)
+		}
+	}
+}
+
+// serve runs the next cell, on a kernel that it starts if there is none.
+func (s *session) serve() {
+	select {
+	case <-s.kernelDone():
+		s.kernelDied(s.kernel.death())
+	case o := <-s.orders:
+		s.obey(o)
+		return
+	default:
+	}
+	if s.kernel == nil {
+		if err := s.start(); err != nil {
+			s.startFailed(err)
+		}
+		return
+	}
+	if e := s.pop(); e != nil {
+		s.runCell(e)
+	}
+}
+
+// obey carries out an order while no cell runs.
+func (s *session) obey(o order) {
+	if o.kind == orderInterrupt {
+		o.answer(InterruptReport{VariablesKept: s.kernel != nil}, nil)
+		return
+	}
+	o.answer(InterruptReport{}, s.renew(lossAsked))
+}
+
+// renew gives the session a fresh kernel while no cell runs: in place when there is one to restart.
+func (s *session) renew(why string) error {
+	if s.kernel != nil && s.restart(why) {
+		return s.comeUp()
+	}
+	return s.start()
+}
+
+// startFailed tells everybody who waited for the kernel. A session that never had one is gone with that; an older one
+// stays, because it has files, and the next call tries again.
+func (s *session) startFailed(err error) {
+	s.failQueue(err)
+	if s.everRan() {
+		return
+	}
+	why := &ending{fault.Unavailable, "the session's kernel did not come up"}
+	if s.retire(why) {
+		s.cancel(why)
+	}
+}
+
+func (s *session) everRan() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.recent) > 0
+}
+
+// cullTimer fires when a minted session has waited long enough for its second call.
+func (s *session) cullTimer() (<-chan time.Time, func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.minted || s.cells > 1 {
+		return nil, func() bool { return false }
+	}
+	t := time.NewTimer(time.Until(s.lastUsed.Add(s.manager.cfg.MintedIdle)))
+	return t.C, t.Stop
+}
+
+// end stops the kernel, fails what waits and gives the id free.
+func (s *session) end() {
+	why := s.whyEnding()
+	s.failQueue(fault.New(why.kind, "%s before this cell ran", why.cause))
+	s.transition(Closed)
+	var err error
+	if s.kernel != nil {
+		err = s.kernel.dispose(stopGrace)
+		s.kernel = nil
+	}
+	s.mu.Lock()
+	deleteFiles := s.deleteFiles
+	s.mu.Unlock()
+	if wsErr := s.manager.workspaces.release(s.key, deleteFiles); err == nil {
+		err = wsErr
+	}
+	s.endErr = err
+	if err != nil {
+		s.log.Error("session did not end cleanly", "error", err)
+	}
+	s.manager.forget(s, why)
+	s.cancel(why)
+	close(s.gone)
+}
+
+func (s *session) whyEnding() *ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending == nil {
+		s.ending = &ending{fault.Internal, "the session ended"}
+	}
+	return s.ending
+}

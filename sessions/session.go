@@ -1,0 +1,284 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// key names a session: two owners' "analysis" are two sessions.
+type key struct {
+	owner Owner
+	id    string
+}
+
+// session is one (owner, id). Fields above mu never change; kernel belongs to the runner's goroutine alone.
+type session struct {
+	manager  *Manager
+	key      key
+	language string
+	minted   bool
+	created  time.Time
+	log      *slog.Logger
+	// after is closed when an earlier session of the same id is gone, so that two kernels never share a workspace.
+	after  <-chan struct{}
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wake   chan struct{}
+	orders chan order
+	gone   chan struct{}
+
+	kernel *kernel
+
+	mu          sync.Mutex
+	state       State
+	stateSince  time.Time
+	generation  int
+	cells       int // ever enqueued
+	lastUsed    time.Time
+	queue       []*Execution
+	running     *Execution
+	recent      []*Execution // ended, oldest first, and may still produce output
+	news        []string     // told before the next cell
+	filesThere  bool         // the workspace was not empty when the session began
+	ending      *ending      // set once the session takes no more cells
+	deleteFiles bool
+	endErr      error // what went wrong while ending; valid once gone is closed
+}
+
+// ending is why a session ends.
+type ending struct {
+	kind  fault.Kind
+	cause string
+}
+
+func (e *ending) Error() string { return e.cause }
+
+// Info describes a session.
+type Info struct {
+	ID       string
+	Language string
+	State    State
+	// Generation counts the kernels that the session has had, Executions its cells.
+	Generation, Executions int
+	Created, LastUsed      time.Time
+	// Busy is how long the running cell has been running; 0 when none is.
+	Busy time.Duration
+	// Queue is how many cells wait.
+	Queue int
+}
+
+func (s *session) info() Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := Info{
+		ID: s.key.id, Language: s.language, State: s.state, Generation: s.generation, Executions: s.cells,
+		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue),
+	}
+	if s.running != nil {
+		_, started := s.running.Phase()
+		info.Busy = time.Since(started)
+	}
+	if info.State == "" {
+		info.State = Starting
+	}
+	return info
+}
+
+// enqueue puts a cell at the end of the queue. It returns the session's *ending when it takes no more cells.
+func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execution, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending != nil {
+		return nil, s.ending
+	}
+	if most := s.manager.cfg.MaxQueue; len(s.queue) >= most {
+		return nil, fault.New(fault.Busy, "session %q already has %d cells waiting", s.key.id, most).
+			WithHint("wait for them, use another session_id for work that can run beside it, or interrupt_session")
+	}
+	s.cells++
+	e := &Execution{
+		session: s, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
+		code: r.Code, timeout: timeout, minted: minted, phase: PhaseQueued,
+		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
+	}
+	s.queue = append(s.queue, e)
+	s.lastUsed = time.Now()
+	s.poke()
+	return e, nil
+}
+
+// poke makes the runner look at the queue.
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// unqueue removes a cell that still waits.
+func (s *session) unqueue(e *Execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.queue, e)
+	if i < 0 {
+		return false
+	}
+	s.queue = slices.Delete(s.queue, i, i+1)
+	return true
+}
+
+// pop takes the next cell from the queue to run it; nil when none waits.
+func (s *session) pop() *Execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return nil
+	}
+	e := s.queue[0]
+	s.queue = slices.Delete(s.queue, 0, 1)
+	s.running = e
+	s.setState(Busy)
+	return e
+}
+
+func (s *session) waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
+func (s *session) position(e *Execution) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.queue, e)
+	if i < 0 {
+		return 0
+	}
+	if s.running != nil {
+		i++
+	}
+	return i
+}
+
+// failQueue ends every waiting cell with err: they all waited for the same thing.
+func (s *session) failQueue(err error) {
+	s.mu.Lock()
+	failed := s.queue
+	s.queue = nil
+	s.mu.Unlock()
+	for _, e := range failed {
+		e.finish(Result{}, err)
+	}
+}
+
+// retire ends the session if no cell waits: from then on it takes none.
+func (s *session) retire(why *ending) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) > 0 || s.ending != nil {
+		return s.ending != nil
+	}
+	s.ending = why
+	return true
+}
+
+// close ends the session, whatever it is doing. It does not wait; gone is closed when nothing of it is left.
+func (s *session) close(why *ending, deleteFiles bool) {
+	s.mu.Lock()
+	if s.ending == nil {
+		s.ending = why
+	}
+	s.deleteFiles = s.deleteFiles || deleteFiles
+	s.mu.Unlock()
+	s.cancel(why)
+}
+
+func (s *session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending != nil
+}
+
+func (s *session) transition(to State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setState(to)
+}
+
+// maxRetained bounds the ended cells of a session whose late output still finds its way.
+const maxRetained = 64
+
+// settle ends the running cell. Its result takes the late output of earlier ones along.
+func (s *session) settle(e *Execution, result Result) {
+	e.mu.Lock()
+	e.late = s.takeLate()
+	e.mu.Unlock()
+	s.mu.Lock()
+	s.running = nil
+	s.lastUsed = time.Now()
+	s.recent = append(s.recent, e)
+	s.trimRecent()
+	if s.state == Busy {
+		s.setState(Idle)
+	}
+	s.mu.Unlock()
+	e.finish(result, nil)
+}
+
+// trimRecent forgets the oldest cells, so that a session holds about one record's limit of outputs. The caller holds
+// s.mu.
+func (s *session) trimRecent() {
+	var size int64
+	for i, e := range slices.Backward(s.recent) {
+		size += e.record.size()
+		if len(s.recent)-i > maxRetained || (size > s.manager.cfg.RecordBytes && i < len(s.recent)-1) {
+			s.recent = slices.Clone(s.recent[i+1:])
+			return
+		}
+	}
+}
+
+// takeLate returns what earlier cells produced after their end since it was last asked.
+func (s *session) takeLate() []Late {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var late []Late
+	for _, e := range s.recent {
+		var outs []kernels.Output
+		for {
+			out, ok, _ := e.record.next(&e.told)
+			if !ok {
+				break
+			}
+			outs = append(outs, out)
+		}
+		if len(outs) > 0 {
+			late = append(late, Late{Number: e.number, Outputs: outs})
+		}
+	}
+	return late
+}
+
+// addLate keeps output that came after its cell had ended. Called by the kernel's client.
+func (s *session) addLate(out kernels.Output, msgID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.recent {
+		if e.msgID == msgID {
+			e.record.append(out)
+			return
+		}
+	}
+	if s.running != nil && s.running.msgID == msgID {
+		s.running.record.append(out)
+		return
+	}
+	s.log.Debug("late output of a cell that is forgotten", "kind", out.Kind)
+}

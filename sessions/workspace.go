@@ -1,0 +1,177 @@
+package sessions
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// workspaces gives each (owner, id) its folder. The folder has an opaque name; a small file beside it, NAME.json, says
+// whose it is, so that files are found again after a restart of the server. The store will take over that part.
+type workspaces struct {
+	root     string
+	uid, gid int
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	byKey map[key]string
+}
+
+// label is what stands in the file beside a workspace.
+type label struct {
+	Owner    Owner     `json:"owner"`
+	ID       string    `json:"session_id"`
+	Language string    `json:"language"`
+	Created  time.Time `json:"created"`
+}
+
+var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
+
+// openWorkspaces reads what is there. Kernels run as uid and gid.
+func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces, error) {
+	w := &workspaces{root: filepath.Join(dataDir, "workspaces"), uid: uid, gid: gid, log: log, byKey: map[key]string{}}
+	// Kernels may run as another user, who must get through this folder to his own; he cannot list it.
+	if err := os.MkdirAll(w.root, 0o711); err != nil {
+		return nil, fault.New(fault.Unavailable, "the workspaces folder cannot be made: %w", err).
+			WithHint("make %s writable for the server, or name another data folder", dataDir)
+	}
+	labels, err := filepath.Glob(filepath.Join(w.root, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range labels {
+		w.load(path)
+	}
+	return w, nil
+}
+
+func (w *workspaces) load(path string) {
+	name := strings.TrimSuffix(filepath.Base(path), ".json")
+	data, err := os.ReadFile(path)
+	var l label
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	if err == nil {
+		err = ValidateID(l.ID)
+	}
+	if err != nil || !folderName.MatchString(name) {
+		w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
+		return
+	}
+	w.byKey[key{l.Owner, l.ID}] = name
+}
+
+// known tells whether (owner, id) has a workspace.
+func (w *workspaces) known(k key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.byKey[k]
+	return ok
+}
+
+// acquire returns the folder of k, made if need be, and whether there are files in it.
+func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
+	name, err := w.name(k, language)
+	if err != nil {
+		return "", false, fault.New(fault.Unavailable, "the session's workspace cannot be made: %w", err).
+			WithHint("check the disk under %s", w.root)
+	}
+	dir = filepath.Join(w.root, name)
+	entries, err := os.ReadDir(dir)
+	return dir, len(entries) > 0, err
+}
+
+// name returns the name of k's folder, which it makes, with its label, if it is not there.
+func (w *workspaces) name(k key, language string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, ok := w.byKey[k]
+	if !ok {
+		name = newKernelID()
+		l := label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}
+		if err := w.write(name, l); err != nil {
+			return "", err
+		}
+	}
+	if err := w.makeFolder(filepath.Join(w.root, name)); err != nil {
+		return "", err
+	}
+	w.byKey[k] = name
+	return name, nil
+}
+
+func (w *workspaces) makeFolder(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if os.Geteuid() == 0 {
+		return os.Lchown(dir, w.uid, w.gid)
+	}
+	return nil
+}
+
+// write puts a label in its place in one step, so that a crash leaves the old one or the new one.
+func (w *workspaces) write(name string, l label) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(w.root, name+".json")
+	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
+func (w *workspaces) release(k key, remove bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, ok := w.byKey[k]
+	if !ok {
+		return nil
+	}
+	dir := filepath.Join(w.root, name)
+	if remove {
+		if err := removeAll(dir); err != nil {
+			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", err)
+		}
+	} else if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // it holds files, which are kept
+	}
+	delete(w.byKey, k)
+	return os.Remove(dir + ".json")
+}
+
+// removeAll is os.RemoveAll for folders that users' code may have made unreadable.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	// The kernel has stopped: nothing moves under our feet. WalkDir opens a folder after it was handed to the function.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

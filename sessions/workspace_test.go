@@ -1,0 +1,118 @@
+package sessions
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cellblock/internal/fault"
+)
+
+func TestFilesAreKeptAndFoundAgain(t *testing.T) {
+	dir := t.TempDir()
+	inDir := func(c *Config) { c.DataDir = dir }
+	p := &fakeProvisioner{}
+	m := newTestManager(t, p, inDir)
+	execute(t, m, alice, "s", "x")
+	workspace := p.specs[0].Workspace
+	info, err := os.Stat(workspace)
+	if err != nil || info.Mode().Perm() != 0o700 || strings.Contains(workspace, "/s") && filepath.Base(workspace) == "s" {
+		t.Fatalf("workspace %s: %v %v", workspace, info.Mode(), err)
+	}
+	if err := os.WriteFile(filepath.Join(workspace, "plot.png"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	m = newTestManager(t, p, inDir) // the server was started again
+	if _, err := m.Get(t.Context(), alice, "s"); fault.KindOf(err) != fault.NotFound || !strings.Contains(err.Error(), "files are kept") {
+		t.Errorf("before its next call: %v", err)
+	}
+	e, _ := execute(t, m, alice, "s", "y")
+	if p.specs[1].Workspace != workspace || !strings.Contains(e.Preamble(), "files in the workspace are kept") {
+		t.Errorf("workspace %s, want %s; preamble %q", p.specs[1].Workspace, workspace, e.Preamble())
+	}
+	execute(t, m, bob, "s", "y")
+	if p.specs[2].Workspace == workspace {
+		t.Error("bob got alice's workspace")
+	}
+
+	for range 2 {
+		if err := m.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if _, err := os.Stat(workspace); err != nil {
+		t.Errorf("files are gone: %v", err)
+	}
+	if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
+		t.Errorf("Close with delete: %v", err)
+	}
+	if left, _ := filepath.Glob(workspace + "*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestDeletesWhatTheCodeMadeUnreadable(t *testing.T) {
+	p := &fakeProvisioner{}
+	m := newTestManager(t, p)
+	execute(t, m, alice, "s", "x")
+	workspace := p.specs[0].Workspace
+	outside := filepath.Join(t.TempDir(), "outside")
+	deep := filepath.Join(workspace, "a", "b")
+	for _, err := range []error{
+		os.MkdirAll(deep, 0o700), os.Mkdir(outside, 0o500), os.Symlink(outside, filepath.Join(deep, "link")),
+		os.WriteFile(filepath.Join(deep, "f"), nil, 0), os.Chmod(deep, 0), os.Chmod(filepath.Dir(deep), 0),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(workspace); !os.IsNotExist(err) {
+		t.Errorf("the workspace is still there: %v", err)
+	}
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("a link out of the workspace was followed: %v", err)
+	}
+}
+
+func TestBrokenLabelsAreLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "workspaces")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"aaaaaaaaaaaaaaaa.json": "{", "bbbbbbbbbbbbbbbb.json": `{"session_id":"../x"}`, "..json": `{"session_id":"x"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
+	if n := len(m.workspaces.byKey); n != 0 {
+		t.Errorf("%d were read", n)
+	}
+}
+
+func TestMintedIDsAreValidAndUnused(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range 20_000 { // more than there are plain names
+		k := key{alice, m.mint(alice)}
+		if err := ValidateID(k.id); err != nil {
+			t.Fatal(err)
+		}
+		if !m.unused(k) {
+			t.Fatalf("%q is used", k.id)
+		}
+		m.past.put(k, "used")
+	}
+}
