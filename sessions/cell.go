@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
 
@@ -33,6 +34,10 @@ func (s *session) runCell(e *Execution) {
 	e.begin(s.takeNews())
 	r := &run{s: s, e: e, ended: make(chan struct{})}
 	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Code: e.code, StoreHistory: true, MsgID: e.msgID})
+	if err != nil && !s.kernelGone() {
+		s.settle(e, Result{}, notSent(err))
+		return
+	}
 	if err != nil {
 		r.outcome = r.fallen(err)
 		close(r.ended)
@@ -42,6 +47,12 @@ func (s *session) runCell(e *Execution) {
 		r.await(cancel)
 	}
 	r.conclude()
+}
+
+// notSent is the error of a cell that did not reach a kernel that lives.
+func notSent(err error) error {
+	f := fault.New(fault.Unavailable, "the cell did not run, because it could not be sent to the kernel: %w", err)
+	return f.WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
 }
 
 // drain records outputs until the cell has ended. Recording never blocks, so the kernel is never held up.
@@ -54,6 +65,7 @@ func (r *run) drain(ctx context.Context, running cell) {
 			r.e.record.append(out)
 		case errors.Is(err, io.EOF):
 			r.outcome = running.Result()
+			_, _ = running.Next(ctx) // tells that the end was dealt with: the shim may forget it
 			return
 		default:
 			r.outcome = r.fallen(err)
@@ -120,7 +132,7 @@ func (r *run) conclude() {
 		result.Status = kernels.StatusDied
 	}
 	var dead *kernel
-	if result.Status == kernels.StatusDied {
+	if result.Status == kernels.StatusDied || result.Death != nil {
 		death := r.death()
 		result.Death = &death
 		if r.replaced == "" && s.ctx.Err() == nil {
@@ -128,7 +140,7 @@ func (r *run) conclude() {
 		}
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
-	s.settle(r.e, result)
+	s.settle(r.e, result, nil)
 	if dead != nil {
 		s.dispose(dead)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -339,6 +340,7 @@ func newTestManager(t *testing.T, p *fakeProvisioner, change ...func(*Config)) *
 		Provisioner: p, DataDir: t.TempDir(),
 		Runtimes: map[string]Runtime{"python": {Kernelspec: kernels.Kernelspec{Name: "python3"}}, "bash": {}},
 		Limits:   kernels.Limits{Memory: 2 << 30},
+		Logger:   slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&cfg)

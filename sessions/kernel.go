@@ -95,6 +95,15 @@ func (s *session) kernelDone() <-chan struct{} {
 	return s.kernel.client.Done()
 }
 
+func (s *session) kernelGone() bool {
+	select {
+	case <-s.kernelDone():
+		return true
+	default:
+		return false
+	}
+}
+
 // start launches the next generation's kernel and waits until it is ready. The error is a *fault.Error; the session is
 // then in Died and the next call tries again.
 func (s *session) start() error {

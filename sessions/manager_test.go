@@ -91,6 +91,7 @@ func TestSessionsDoNotWaitForEachOther(t *testing.T) {
 		m := newTestManager(t, &fakeProvisioner{})
 		defer m.Shutdown(context.Background())
 		slow := start(t, m, alice, python("slow", "sleep 100s"))
+		synctest.Wait()
 		began := time.Now()
 		execute(t, m, alice, "quick", "x")
 		if time.Since(began) != 0 {

@@ -86,12 +86,13 @@ func (s *session) rest() {
 // serve runs the next cell, on a kernel that it starts if there is none.
 func (s *session) serve() {
 	select {
-	case <-s.kernelDone():
-		s.kernelDied(s.kernel.death())
 	case o := <-s.orders:
 		s.obey(o)
 		return
 	default:
+	}
+	if s.kernelGone() {
+		s.kernelDied(s.kernel.death())
 	}
 	if s.kernel == nil {
 		if err := s.start(); err != nil {

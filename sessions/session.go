@@ -216,7 +216,7 @@ func (s *session) transition(to State) {
 const maxRetained = 64
 
 // settle ends the running cell. Its result takes the late output of earlier ones along.
-func (s *session) settle(e *Execution, result Result) {
+func (s *session) settle(e *Execution, result Result, err error) {
 	e.mu.Lock()
 	e.late = s.takeLate()
 	e.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *session) settle(e *Execution, result Result) {
 		s.setState(Idle)
 	}
 	s.mu.Unlock()
-	e.finish(result, nil)
+	e.finish(result, err)
 }
 
 // trimRecent forgets the oldest cells, so that a session holds about one record's limit of outputs. The caller holds
