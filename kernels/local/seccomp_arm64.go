@@ -1,0 +1,13 @@
+//go:build linux
+
+package local
+
+import "golang.org/x/sys/unix"
+
+const (
+	auditArch = unix.AUDIT_ARCH_AARCH64
+	// foreignBit: no second ABI shares this architecture's numbers.
+	foreignBit = 0
+)
+
+var deniedHere []uint32

@@ -1,0 +1,143 @@
+//go:build linux
+
+package local
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A stage is how a server that is root shows a kernel's user folders that lie where this user may not pass, such as a data
+// folder under /root, without opening them to anybody else. It is a mount namespace of bubblewrap's own with a tmpfs at
+// /tmp in which the folders are bound under numbers; there, root can also mount what a plain user cannot, a tmpfs
+// without execution. The namespace is nobody else's, so nothing of it shows on the host, and it ends with bubblewrap.
+//
+// A server that is a plain user runs kernels as itself and needs no stage.
+type stage struct {
+	sources []stageSource
+	tmp     *stageTmp
+}
+
+// stageSource is a path of the host and whether it must be a folder and no link.
+type stageSource struct {
+	path   string
+	folder bool
+}
+
+// stageTmp is a tmpfs for the sandbox's /tmp.
+type stageTmp struct {
+	size int64
+	user user
+}
+
+// stageDir is where the stage is mounted: a folder that exists everywhere and that every user may pass. Bubblewrap
+// mounts its own things there too, but on top and after it has left the place behind.
+const stageDir = "/tmp"
+
+// add returns the path under which a path of the host will be on the stage.
+func (s *stage) add(path string, folder bool) string {
+	s.sources = append(s.sources, stageSource{path, folder})
+	return filepath.Join(stageDir, strconv.Itoa(len(s.sources)-1))
+}
+
+// addTmp returns the path under which there will be an empty tmpfs without execution.
+func (s *stage) addTmp(size int64, u user) string {
+	s.tmp = &stageTmp{size, u}
+	return filepath.Join(stageDir, "tmp")
+}
+
+// start starts a command in the stage. The goroutine's thread gets the namespace and ends with the goroutine.
+func (s *stage) start(cmd *exec.Cmd) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread is what /proc/self shows. It stays out, and as it is held here another one is used.
+			defer runtime.UnlockOSThread()
+			result <- s.start(cmd)
+			return
+		}
+		err := s.build()
+		if err == nil {
+			err = cmd.Start()
+		}
+		result <- err
+	}()
+	return <-result
+}
+
+// build makes the stage in a new mount namespace of the calling thread.
+func (s *stage) build() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	// A slave: what the operator unmounts goes away here too, what is mounted here stays here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("mount propagation: %w", err)
+	}
+	var files []*os.File // opened before the stage covers what they may lie under
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	for _, src := range s.sources {
+		f, err := openPath(src)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	if err := unix.Mount("tmpfs", stageDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=1m"); err != nil {
+		return fmt.Errorf("stage: %w", err)
+	}
+	for i, f := range files {
+		if err := bindFile(f, filepath.Join(stageDir, strconv.Itoa(i))); err != nil {
+			return fmt.Errorf("stage %s: %w", s.sources[i].path, err)
+		}
+	}
+	if s.tmp == nil {
+		return nil
+	}
+	return s.tmp.mount(filepath.Join(stageDir, "tmp"))
+}
+
+func openPath(src stageSource) (*os.File, error) {
+	flags := unix.O_PATH | unix.O_CLOEXEC
+	if src.folder {
+		flags |= unix.O_NOFOLLOW | unix.O_DIRECTORY
+	}
+	return os.OpenFile(src.path, flags, 0)
+}
+
+// bindFile binds an open file or folder at target, which it makes.
+func bindFile(f *os.File, target string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.Mkdir(target, 0o755)
+	} else {
+		err = os.WriteFile(target, nil, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	source := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+	return unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+func (t *stageTmp) mount(target string) error {
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,size=%d", t.user.uid, t.user.gid, t.size)
+	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
+}
