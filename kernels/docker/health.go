@@ -1,0 +1,72 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
+
+	"cellblock/internal/fault"
+)
+
+// Health returns nil when the engine answers, enforces what it must, and has the images of Config.Images.
+func (p *Provisioner) Health(ctx context.Context) error {
+	e, err := p.engine(ctx)
+	if err != nil {
+		return err
+	}
+	// The engine was there once; is it now?
+	if _, err := identify(ctx, e.api); err != nil {
+		return err
+	}
+	if err := p.refuse(e.weaknesses); err != nil {
+		return err
+	}
+	if _, _, err := p.shimFor(e); err != nil {
+		return err
+	}
+	for _, image := range p.cfg.Images {
+		if _, err := e.image(ctx, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engineError turns an error of the engine's client into one that says what to do. Host may be empty.
+func engineError(host string, err error) error {
+	var f *fault.Error
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	at := ""
+	if host != "" {
+		at = " at " + host
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fault.New(fault.Cancelled, "given up while waiting for the container engine%s: %w", at, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Unavailable, "no permission to use the container engine%s: %w", at, err).
+			WithHint("Add yourself to its group and log in again: sudo usermod -aG docker $USER; or use rootless Docker or Podman.")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.New(fault.Unavailable, "the container engine%s does not answer in time: %w", at, err).
+			WithHint("Look at the engine's own log; restart it if it hangs.")
+	case client.IsErrConnectionFailed(err):
+		return fault.New(fault.Unavailable, "the container engine%s cannot be reached: %w", at, err).
+			WithHint("Start the engine, or set DOCKER_HOST to the one to use.")
+	}
+	return fault.New(fault.Unavailable, "the container engine%s failed: %w", at, err).
+		WithHint("Look at the engine's own log; cellblock doctor checks the rest.")
+}
+
+// imageError says what to do about an image that the engine does not have.
+func imageError(host, image string, err error) error {
+	if !cerrdefs.IsNotFound(err) {
+		return engineError(host, err)
+	}
+	return fault.New(fault.Unavailable, "the engine at %s has no image %s: %w", host, image, err).
+		WithHint("Build it: make image (scripts/image.sh), with DOCKER_HOST=%s; or pull it if it is somebody else's.", host)
+}

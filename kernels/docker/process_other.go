@@ -1,0 +1,9 @@
+//go:build !linux
+
+package docker
+
+// readProcess knows nothing here: the container's processes are in a virtual machine or on another host.
+func readProcess(int, string) processState { return processState{} }
+
+// hostSwap cannot be told for a system that is not ours: assume that there is swap.
+func hostSwap() bool { return true }

@@ -1,0 +1,181 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/volume"
+
+	"cellblock/internal/fault"
+)
+
+// shimFile is the shim on the server's side.
+type shimFile struct {
+	path   string
+	digest string // of its content, shortened
+	size   int64
+}
+
+// machines are the processors that a shim may be for, in Go's words.
+var machines = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64", elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x"}
+
+// shimFor returns the shim for the engine's processor, and that processor. The file is read once.
+func (p *Provisioner) shimFor(e *engine) (shimFile, string, error) {
+	arch := goarch(e.info.Architecture)
+	p.shimOnce.Do(func() { p.shim, p.shimErr = findShim(p.cfg.Shim, arch) })
+	return p.shim, arch, p.shimErr
+}
+
+// findShim checks that there is a shim which containers of arch can run.
+func findShim(path, arch string) (shimFile, error) {
+	if special := path + "-linux-" + arch; exists(special) {
+		path = special
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return shimFile{}, fault.New(fault.Unavailable, "the shim is missing: %w", err).
+			WithHint("Build it for the engine: CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o %s ./cmd/cellblock-shim.", arch, path)
+	}
+	defer f.Close()
+	wrong := func(what string) error {
+		return fault.New(fault.Unavailable, "%s is %s, and the engine runs linux/%s", path, what, arch).
+			WithHint("Build it: CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o %s ./cmd/cellblock-shim.", arch, path+"-linux-"+arch)
+	}
+	program, err := elf.NewFile(f)
+	switch {
+	case err != nil:
+		return shimFile{}, wrong("not a Linux program")
+	case machines[program.Machine] != arch:
+		return shimFile{}, wrong("a program for " + machines[program.Machine])
+	case program.Section(".interp") != nil:
+		return shimFile{}, wrong("not a static program")
+	}
+	digest := sha256.New()
+	size, err := io.Copy(digest, io.NewSectionReader(f, 0, 1<<30))
+	if err != nil {
+		return shimFile{}, fault.New(fault.Unavailable, "reading the shim: %w", err)
+	}
+	return shimFile{path: path, digest: hex.EncodeToString(digest.Sum(nil))[:16], size: size}, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// shimMount brings the shim into a container: the file itself where the engine sees it, else a volume that holds a copy.
+func (p *Provisioner) shimMount(ctx context.Context, e *engine, image string) (mount.Mount, error) {
+	shim, _, err := p.shimFor(e)
+	if err != nil {
+		return mount.Mount{}, err
+	}
+	if e.files == FilesBind {
+		return mount.Mount{Type: mount.TypeBind, Source: shim.path, Target: shimPath, ReadOnly: true}, nil
+	}
+	name := "cellblock-shim-" + shim.digest
+	p.volumes.Lock()
+	defer p.volumes.Unlock()
+	if p.shimVolume != name {
+		if err := p.fillShimVolume(ctx, e, image, name, shim); err != nil {
+			return mount.Mount{}, fmt.Errorf("copying the shim to the engine: %w", engineError(e.host, err))
+		}
+		p.shimVolume = name
+	}
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: shimDir, ReadOnly: true}, nil
+}
+
+// fillShimVolume puts the shim into the volume unless it is there.
+func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name string, shim shimFile) error {
+	return p.withVolume(ctx, e, image, name, "/volume/content", func(id string) error {
+		stat, err := e.api.ContainerStatPath(ctx, id, "/volume/content/shim")
+		if err == nil && stat.Size == shim.size {
+			return nil
+		}
+		program, err := os.ReadFile(shim.path)
+		if err != nil {
+			return err
+		}
+		archive := archiveOf(&tar.Header{Name: "shim", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}, program)
+		return e.api.CopyToContainer(ctx, id, "/volume/content", archive, container.CopyToContainerOptions{})
+	})
+}
+
+// workspaceMount brings the workspace into the container: the folder itself, or a volume that stands for it and that the
+// kernel's user owns.
+func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, folder string) (mount.Mount, error) {
+	if e.files == FilesBind {
+		return mount.Mount{Type: mount.TypeBind, Source: folder, Target: workspaceDir}, nil
+	}
+	name := p.workspaceVolume(folder)
+	_, err := e.api.VolumeInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		err = p.makeWorkspaceVolume(ctx, e, image, name)
+	}
+	if err != nil {
+		return mount.Mount{}, fmt.Errorf("making the workspace's volume: %w", engineError(e.host, err))
+	}
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: workspaceDir}, nil
+}
+
+// workspaceVolume is the volume that stands for a folder.
+func (p *Provisioner) workspaceVolume(folder string) string {
+	sum := sha256.Sum256([]byte(p.cfg.Installation + "\x00" + folder))
+	return "cellblock-workspace-" + hex.EncodeToString(sum[:])[:24]
+}
+
+// makeWorkspaceVolume makes a volume whose top belongs to the kernel's user.
+func (p *Provisioner) makeWorkspaceVolume(ctx context.Context, e *engine, image, name string) error {
+	return p.withVolume(ctx, e, image, name, "/volume/content", func(id string) error {
+		var uid, gid int
+		if _, err := fmt.Sscanf(e.user.user, "%d:%d", &uid, &gid); err != nil {
+			return err
+		}
+		archive := archiveOf(&tar.Header{Name: "content/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}, nil)
+		return e.api.CopyToContainer(ctx, id, "/volume", archive, container.CopyToContainerOptions{})
+	})
+}
+
+// withVolume makes the volume if it is missing and gives use a container, never started, that has it mounted: the only
+// way to put something into a volume of an engine that shares no filesystem with us.
+func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, target string, use func(containerID string) error) error {
+	labels := map[string]string{labelInstallation: p.cfg.Installation}
+	if _, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels}); err != nil {
+		return err
+	}
+	carrier, err := e.api.ContainerCreate(ctx,
+		&container.Config{Image: image, Entrypoint: []string{shimPath}, Labels: labels},
+		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: target,
+			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, nil, nil, "")
+	if err != nil {
+		return err
+	}
+	defer p.discard(ctx, e, carrier.ID, false)
+	return use(carrier.ID)
+}
+
+// archiveOf is a tar archive of one entry.
+func archiveOf(head *tar.Header, content []byte) io.Reader {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, err := range []error{w.WriteHeader(head), write(w, content), w.Close()} {
+		if err != nil {
+			panic("docker: " + err.Error()) // into memory: cannot fail
+		}
+	}
+	return &b
+}
+
+func write(w io.Writer, b []byte) error {
+	_, err := w.Write(b)
+	return err
+}

@@ -1,0 +1,95 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+)
+
+const (
+	// doubt is how long a container may still appear of which the engine's answer was lost.
+	doubt = 10 * time.Second
+	// Between two attempts of the sweeper: an engine does not say when it is back.
+	firstPause, lastPause = 250 * time.Millisecond, 10 * time.Second
+)
+
+// sweeper removes containers that could not be removed when they should have been, because the engine was away.
+type sweeper struct {
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func (s *sweeper) start(log *slog.Logger) {
+	s.log = log
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+}
+
+func (s *sweeper) stop() {
+	s.cancel()
+	s.wg.Wait()
+}
+
+// owe removes a container in the background, again and again until it is gone; one that may not have been created yet
+// must stay away for a while.
+func (s *sweeper) owe(e *engine, name string, uncertain bool) {
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		var sure time.Time
+		pause := firstPause
+		for {
+			select {
+			case <-time.After(pause):
+				pause = min(2*pause, lastPause)
+			case <-s.ctx.Done():
+				s.log.Warn("a container of a failed launch may be left", "container", name)
+				return
+			}
+			switch err := remove(s.ctx, e, name); {
+			case err == nil:
+				return
+			case !cerrdefs.IsNotFound(err):
+			case !uncertain || !sure.IsZero() && time.Now().After(sure):
+				return
+			case sure.IsZero():
+				sure, pause = time.Now().Add(doubt), firstPause
+			}
+		}
+	}()
+}
+
+// discard removes a container whose launch failed. The caller's ctx may have ended; how long this takes is bounded.
+func (p *Provisioner) discard(ctx context.Context, e *engine, name string, uncertain bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
+	err := remove(ctx, e, name)
+	if err == nil || cerrdefs.IsNotFound(err) && !uncertain {
+		return
+	}
+	p.sweeper.owe(e, name, uncertain)
+}
+
+// remove ends and removes a container. The error is NotFound if there is none.
+func remove(ctx context.Context, e *engine, name string) error {
+	err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if cerrdefs.IsConflict(err) { // somebody else is removing it
+		return nil
+	}
+	return err
+}
+
+// connectionLost reports whether err is that of the connection to the engine, not an answer of it.
+func connectionLost(err error) bool {
+	var op *net.OpError
+	return client.IsErrConnectionFailed(err) || errors.As(err, &op) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
