@@ -1,0 +1,407 @@
+package channels
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"cellblock/kernels/stream"
+	"cellblock/kernels/wire"
+)
+
+func TestSendAndReceive(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	cs := dial(t, f.Connection, Options{Handler: r})
+	signer := wire.NewSigner([]byte(f.Key))
+	parts := wire.Message{Header: wire.NewHeader("1", "s", "x"), Buffers: [][]byte{make([]byte, 1<<20), nil, []byte("small")}}.Parts()
+	for i, ch := range []stream.Channel{stream.Shell, stream.Control, stream.Stdin} {
+		go func() {
+			if err := cs.Send(ch, parts); err != nil {
+				t.Error(err)
+			}
+		}()
+		p := f.peer(ch)
+		frames, err := p.readMessage()
+		if err != nil || string(frames[0]) != wire.Delimiter {
+			t.Fatalf("%s: got %.20q, %v", ch, frames, err)
+		}
+		if got, err := signer.Unpack(frames); err != nil || !equal(got, parts) {
+			t.Errorf("%s: %v", ch, err)
+		}
+		p.Write(messageBytes(frames...))
+		r.await(t, "echo", func() bool { return len(r.messages) > i })
+		if m := r.messages[i]; m.ch != ch || !equal(m.parts, parts) {
+			t.Errorf("%s: echo is %s %.20q", ch, m.ch, m.parts)
+		}
+	}
+}
+
+func equal(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+
+func TestSendRefuses(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	cs := dial(t, f.Connection, Options{Handler: newRecorder()})
+	for _, ch := range []stream.Channel{0, stream.IOPub, 9} {
+		if err := cs.Send(ch, wire.Message{}.Parts()); err == nil {
+			t.Errorf("sent on %s", ch)
+		}
+	}
+	if err := cs.Send(stream.Shell, nil); !errors.Is(err, wire.ErrNotJupyter) {
+		t.Errorf("got %v, want ErrNotJupyter", err)
+	}
+	if err := cs.Send(stream.Shell, wire.Message{}.Parts()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	cs.Close()
+	if err := cs.Send(stream.Shell, wire.Message{}.Parts()); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+// TestSendIsWholeAndInOrder: many at once, each message whole and each sender's in its order.
+func TestSendIsWholeAndInOrder(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	cs := dial(t, f.Connection, Options{Handler: newRecorder()})
+	const senders, each = 4, 200
+	for i := range senders {
+		go func() {
+			for n := range each {
+				m := wire.Message{Header: wire.NewHeader(fmt.Sprint(n), fmt.Sprint(i), "x"), Buffers: [][]byte{make([]byte, n*37)}}
+				if err := cs.Send(stream.Shell, m.Parts()); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	p, next, signer := f.peer(stream.Shell), make(map[string]int), wire.NewSigner([]byte(f.Key))
+	for range senders * each {
+		frames, err := p.readMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := signer.Unpack(frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _ := wire.ParseHeader(parts[0])
+		if h.MsgID != fmt.Sprint(next[h.Session]) || len(parts[4]) != next[h.Session]*37 {
+			t.Fatalf("sender %s: message %s, want %d", h.Session, h.MsgID, next[h.Session])
+		}
+		next[h.Session]++
+	}
+}
+
+// TestBrokenMessagesAreDropped: each is reported, and the next message comes through.
+func TestBrokenMessagesAreDropped(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
+	p := f.peer(stream.IOPub)
+	changed := streamMessage(f.Connection, "hello")
+	changed[6] = []byte(`{"name":"stdout","text":"evil"}`)
+	parts := slices.Concat(streamMessage(f.Connection, ""), make([][]byte, stream.MaxParts))
+	large := slices.Concat(streamMessage(f.Connection, ""), [][]byte{make([]byte, 1<<20)})
+	tests := []struct {
+		frames [][]byte
+		reason string
+		bytes  int64
+	}{
+		{changed, ReasonSignature, total(changed)},
+		{[][]byte{[]byte("hello")}, ReasonNotJupyter, 5},
+		{[][]byte{nil}, ReasonNotJupyter, 0},
+		{changed[:4], ReasonNotJupyter, total(changed[:4])},
+		{parts, ReasonTooManyParts, total(parts)},
+		{large, ReasonTooLarge, total(large)}, // a buffer is not signed, and missed all the same
+	}
+	for i, tt := range tests {
+		p.Write(messageBytes(tt.frames...))
+		p.Write(messageBytes(streamMessage(f.Connection, "fine")...))
+		r.await(t, tt.reason, func() bool { return len(r.messages) > i })
+		if len(r.dropped) != i+1 {
+			t.Fatalf("%s: not dropped", tt.reason)
+		}
+		d := r.dropped[i]
+		if d.ch != stream.IOPub || d.reason != tt.reason || d.bytes != tt.bytes || len(d.parts) != len(tt.frames) {
+			t.Errorf("got %s with %d bytes in %d frames, want %s with %d in %d", d.reason, d.bytes, len(d.parts), tt.reason, tt.bytes, len(tt.frames))
+		}
+	}
+}
+
+func total(frames [][]byte) (n int64) {
+	for _, f := range frames {
+		n += int64(len(f))
+	}
+	return n
+}
+
+// TestTooLargeKeepsEnds: what a kernel printed is known by its ends.
+func TestTooLargeKeepsEnds(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := &truncater{recorder: newRecorder()}
+	dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
+	p := f.peer(stream.IOPub)
+	long := streamMessage(f.Connection, "start"+strings.Repeat("x", 3<<20)+"end")
+	display := slices.Clone(long)
+	display[3] = []byte(`{"msg_type":"display_data"}`)
+	buffer := slices.Concat(long, [][]byte{[]byte("buffer")})
+	for _, frames := range [][][]byte{long, display, buffer, long[:6], streamMessage(f.Connection, "fine")} {
+		p.Write(messageBytes(frames...))
+	}
+	r.await(t, "the last message", func() bool { return len(r.messages) == 1 })
+	if len(r.truncated) != 1 || len(r.dropped) != 3 {
+		t.Fatalf("%d truncated, %d dropped", len(r.truncated), len(r.dropped))
+	}
+	got, content := r.truncated[0], long[6]
+	if got.ch != stream.IOPub || got.bytes != int64(len(content)) || !equal(got.parts, append(slices.Clone(long[3:6]), nil)) {
+		t.Errorf("got %s, %d bytes, %q", got.ch, got.bytes, got.parts)
+	}
+	if !bytes.Equal(got.head, content[:keepEnds]) || !bytes.Equal(got.tail, content[len(content)-keepEnds:]) {
+		t.Errorf("head %.20q, tail %.20q", got.head, got.tail)
+	}
+	for _, d := range r.dropped[:2] {
+		if h, err := wire.ParseHeader(d.parts[3]); err != nil || h.MsgType == "" || d.bytes < 3<<20 {
+			t.Errorf("dropped %+v of %d bytes, %v", h, d.bytes, err)
+		}
+	}
+}
+
+// TestBurst: what comes at once is all there, in order.
+func TestBurst(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	dial(t, f.Connection, Options{Handler: r})
+	p := f.peer(stream.IOPub)
+	const count = 10_000
+	for i := range count {
+		if _, err := p.Write(messageBytes(streamMessage(f.Connection, fmt.Sprint(i))...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await(t, "10,000 messages", func() bool { return len(r.messages) == count })
+	for i, m := range r.messages {
+		if want := fmt.Sprintf(`{"name":"stdout","text":"%d"}`, i); string(m.parts[3]) != want {
+			t.Fatalf("message %d is %s", i, m.parts[3])
+		}
+	}
+}
+
+// TestLostOnce: the kernel's end is told once for each channel, and Send says so.
+func TestLostOnce(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	cs := dial(t, f.Connection, Options{Handler: r})
+	for _, ch := range []stream.Channel{stream.Shell, stream.Control, stream.Stdin, stream.IOPub} {
+		p := f.peer(ch)
+		if ch == stream.IOPub {
+			p.readMessage() // what is not read makes the end less orderly
+		}
+		p.Close()
+		if err := r.awaitLost(t, ch); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: lost for %v, want EOF", ch, err)
+		}
+		if err := cs.Send(ch, wire.Message{}.Parts()); err == nil {
+			t.Errorf("%s: sent", ch)
+		}
+	}
+	cs.Close()
+	for ch, errs := range r.lost {
+		if len(errs) != 1 {
+			t.Errorf("%s: lost %d times", ch, len(errs))
+		}
+	}
+}
+
+// TestSendToStoppedKernel: a kernel that reads nothing blocks Send for the write timeout, and then the channel is lost.
+func TestSendToStoppedKernel(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	cs := dial(t, f.Connection, Options{Handler: r, WriteTimeout: 100 * time.Millisecond})
+	m := wire.Message{Buffers: [][]byte{make([]byte, 8<<20)}}
+	if err := cs.Send(stream.Shell, m.Parts()); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %v, want the deadline", err)
+	}
+	if err := r.awaitLost(t, stream.Shell); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("lost for %v, want the deadline", err)
+	}
+	if err := cs.Send(stream.Control, wire.Message{}.Parts()); err != nil {
+		t.Errorf("control suffers: %v", err)
+	}
+}
+
+// TestPingIsAnswered: a kernel may watch us by ZMTP's own heartbeats; zmq4 takes them for messages.
+func TestPingIsAnswered(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := newRecorder()
+	dial(t, f.Connection, Options{Handler: r})
+	p := f.peer(stream.Shell)
+	p.Write(slices.Concat(commandBytes("PING", []byte("\x00\x0acontext")), commandBytes("PING", []byte("\x00\x0a"))))
+	for _, want := range []string{"\x04PONGcontext", "\x04PONG"} {
+		if flags, body, err := p.readFrame(); err != nil || flags != flagCommand || string(body) != want {
+			t.Errorf("got %d %q %v, want %q", flags, body, err, want)
+		}
+	}
+	if len(r.messages)+len(r.dropped) != 0 {
+		t.Error("PING is taken for a message")
+	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	beats := make(chan [][]byte)
+	script := func(conn net.Conn) {
+		p, err := newPeer(conn, "REP")
+		for err == nil {
+			var frames [][]byte
+			if frames, err = p.readMessage(); err == nil {
+				p.Write(messageBytes(frames...))
+				beats <- frames
+			}
+		}
+		close(beats)
+	}
+	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: script})
+	start := time.Now()
+	cs := dial(t, f.Connection, Options{Handler: newRecorder(), Heartbeat: 10 * time.Millisecond})
+	for range 3 {
+		if frames := <-beats; len(frames) != 2 || len(frames[0]) != 0 {
+			t.Errorf("ping %q", frames)
+		}
+	}
+	if last := cs.LastHeartbeat(); last.Before(start) || last.After(time.Now()) { // the third ping follows the second answer
+		t.Errorf("last heartbeat %v", last)
+	}
+	go func() {
+		for range beats { // until the script ends
+		}
+	}()
+	cs.Close()
+}
+
+func TestHeartbeatOfASilentKernel(t *testing.T) {
+	silent := func(conn net.Conn) {
+		p, err := newPeer(conn, "ROUTER")
+		if err != nil {
+			return
+		}
+		p.readMessage()
+		if frames, err := p.readMessage(); err == nil {
+			t.Errorf("pinged again without an answer: %q", frames)
+		}
+	}
+	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: silent})
+	cs := dial(t, f.Connection, Options{Handler: newRecorder(), Heartbeat: time.Millisecond})
+	if last := cs.LastHeartbeat(); !last.IsZero() {
+		t.Errorf("last heartbeat %v", last)
+	}
+}
+
+// TestCloseWithUnreadData: zmq4's own Close leaves a goroutine for each socket then.
+func TestCloseWithUnreadData(t *testing.T) {
+	heartbeat := make(chan struct{})
+	script := func(conn net.Conn) {
+		defer close(heartbeat)
+		defer conn.Close()
+		if p, err := newPeer(conn, "ROUTER"); err == nil {
+			io.Copy(io.Discard, p)
+		}
+	}
+	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: script})
+	ignore, files := goleak.IgnoreCurrent(), openFiles(t)
+	cs := dial(t, f.Connection, Options{Handler: newRecorder()})
+	p := f.peer(stream.IOPub)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			if _, err := p.Write(messageBytes(streamMessage(f.Connection, strings.Repeat("x", 10_000))...)); err != nil {
+				return
+			}
+		}
+	})
+	for range 2 {
+		if err := cs.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	<-heartbeat
+	goleak.VerifyNone(t, ignore)
+	for _, ch := range []stream.Channel{stream.Shell, stream.Control, stream.Stdin} {
+		f.peer(ch).Close()
+	}
+	p.Close()
+	if now := openFiles(t); now > files {
+		t.Errorf("%d open files, %d before", now, files)
+	}
+}
+
+// openFiles counts file descriptors, where that can be done.
+func openFiles(t *testing.T) int {
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestOneWrite: a message leaves in one write, however many frames it has.
+func TestOneWrite(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	cs := dial(t, f.Connection, Options{Handler: newRecorder()})
+	g := cs.channels[stream.Shell].guard
+	counter := &writes{Conn: g.Conn}
+	g.Conn = counter
+	parts := wire.Message{Header: wire.NewHeader("1", "s", "x")}.Parts()
+	if err := cs.Send(stream.Shell, parts); err != nil || counter.n != 1 {
+		t.Errorf("%d writes, %v", counter.n, err)
+	}
+	frames, err := f.peer(stream.Shell).readMessage()
+	if err != nil || !reflect.DeepEqual(frames[2:], parts) {
+		t.Errorf("got %q, %v", frames, err)
+	}
+}
+
+type writes struct {
+	net.Conn
+	n int
+}
+
+func (w *writes) Write(b []byte) (int, error) { w.n++; return w.Conn.Write(b) }
+
+func BenchmarkReceive(b *testing.B) {
+	frames := messageBytes(streamMessage(Connection{Key: "k"}, "hello")...)
+	src := io.MultiReader(bytes.NewReader(opening()), &repeat{frames: frames})
+	p := newParser(src, stream.DefaultMaxMessage, noCommand)
+	buf := make([]byte, len(frames))
+	io.ReadFull(p, buf[:len(opening())])
+	b.SetBytes(int64(len(frames)))
+	b.ReportAllocs()
+	for b.Loop() {
+		io.ReadFull(p, buf)
+	}
+}
+
+type repeat struct {
+	frames []byte
+	at     int
+}
+
+func (r *repeat) Read(b []byte) (int, error) {
+	n := copy(b, r.frames[r.at:])
+	r.at = (r.at + n) % len(r.frames)
+	return n, nil
+}

@@ -1,0 +1,113 @@
+package channels
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"cellblock/kernels/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// need skips a test for want of something, and fails it where nothing may be skipped.
+func need(t *testing.T, ok bool, what string) {
+	t.Helper()
+	switch {
+	case ok:
+	case os.Getenv("CELLBLOCK_TEST_NO_SKIP") == "1":
+		t.Fatalf("missing: %s", what)
+	default:
+		t.Skipf("SKIPPED, missing: %s", what)
+	}
+}
+
+type received struct {
+	ch     stream.Channel
+	parts  [][]byte
+	reason string // of what was dropped
+	bytes  int64
+}
+
+// recorder is a Handler that keeps everything.
+type recorder struct {
+	mu       sync.Mutex
+	changed  chan struct{}
+	messages []received
+	dropped  []received
+	lost     map[stream.Channel][]error
+}
+
+func newRecorder() *recorder {
+	return &recorder{changed: make(chan struct{}, 1), lost: make(map[stream.Channel][]error)}
+}
+
+func (r *recorder) Message(ch stream.Channel, parts [][]byte) {
+	r.record(func() { r.messages = append(r.messages, received{ch: ch, parts: parts}) })
+}
+
+func (r *recorder) Dropped(ch stream.Channel, reason string, frames [][]byte, bytes int64) {
+	r.record(func() { r.dropped = append(r.dropped, received{ch, frames, reason, bytes}) })
+}
+
+func (r *recorder) Lost(ch stream.Channel, err error) {
+	r.record(func() { r.lost[ch] = append(r.lost[ch], err) })
+}
+
+func (r *recorder) record(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until ok, which is called with the lock held.
+func (r *recorder) await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		r.mu.Lock()
+		done := ok()
+		r.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
+
+func (r *recorder) awaitLost(t *testing.T, ch stream.Channel) error {
+	t.Helper()
+	r.await(t, ch.String()+" lost", func() bool { return len(r.lost[ch]) > 0 })
+	return r.lost[ch][0]
+}
+
+// truncater is a recorder that takes what was too large, too.
+type truncater struct {
+	*recorder
+	truncated []truncated
+}
+
+type truncated struct {
+	received
+	head, tail []byte
+}
+
+func (r *truncater) Truncated(ch stream.Channel, parts [][]byte, head, tail []byte, size int64) {
+	r.record(func() {
+		r.truncated = append(r.truncated, truncated{received{ch: ch, parts: parts, bytes: size}, head, tail})
+	})
+}
