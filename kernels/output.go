@@ -1,0 +1,199 @@
+package kernels
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"cellblock/kernels/wire"
+)
+
+// OutputKind says what an Output is. Most kinds are the msg_type of the message (Jupyter messaging, "Messages on the
+// IOPub channel").
+type OutputKind string
+
+// The kinds of output.
+const (
+	OutputStream  OutputKind = "stream"
+	OutputResult  OutputKind = "execute_result"
+	OutputDisplay OutputKind = "display_data"
+	OutputUpdate  OutputKind = "update_display_data"
+	OutputClear   OutputKind = "clear_output"
+	OutputError   OutputKind = "error"
+	// OutputInput: the code waits for a line of input; see Execution.Reply.
+	OutputInput OutputKind = "input_request"
+	// OutputNotice: something about the output is to be told at this place; see Notice.
+	OutputNotice OutputKind = "notice"
+	// OutputOther: any other message, comm_open, comm_msg and comm_close for example; see Output.Type and Content.
+	OutputOther OutputKind = "other"
+)
+
+// Output is one thing that an execution produced. Its texts are as the kernel sent them, and not to be trusted.
+type Output struct {
+	Kind OutputKind
+	// Seq is the number in the shim's sequence; 0 for a notice that the Client made itself. After a new connection the
+	// same output may come again with the same number, when it had not been acknowledged.
+	Seq uint64
+	// Time is when the kernel sent it.
+	Time time.Time
+
+	// Stream is "stdout" or "stderr". Text is the stream's text, or an input request's prompt.
+	Stream string
+	Text   string
+
+	// Data is a MIME bundle: text types and base64 of images are JSON strings. Metadata belongs to it.
+	Data     map[string]json.RawMessage
+	Metadata json.RawMessage
+	// DisplayID names a display that a later OutputUpdate replaces.
+	DisplayID string
+	// ExecutionCount numbers a result.
+	ExecutionCount int
+
+	// Error is set for OutputError.
+	Error *ExecError
+	// Wait delays an OutputClear until the next output.
+	Wait bool
+	// Password tells that what is typed for an OutputInput must not be shown.
+	Password bool
+	// Notice is set for OutputNotice.
+	Notice *Notice
+
+	// Type and Content are the message's own, for OutputOther.
+	Type    string
+	Content json.RawMessage
+}
+
+// ExecError is an error of the user's code, as the kernel sent it, ANSI sequences and all.
+type ExecError struct {
+	Name      string
+	Value     string
+	Traceback []string
+}
+
+// Bounds on what one message may make us allocate beyond its own size.
+const (
+	maxMIMETypes = 1024
+	maxTraceback = 64 << 10
+)
+
+var errTooMany = errors.New("too many entries")
+
+// outputContent is the content of all messages that become outputs.
+type outputContent struct {
+	Name           string          `json:"name"`
+	Text           string          `json:"text"`
+	Data           json.RawMessage `json:"data"`
+	Metadata       json.RawMessage `json:"metadata"`
+	ExecutionCount int             `json:"execution_count"`
+	Wait           bool            `json:"wait"`
+	Prompt         string          `json:"prompt"`
+	Password       bool            `json:"password"`
+	Transient      struct {
+		DisplayID string `json:"display_id"`
+	} `json:"transient"`
+	errorContent
+}
+
+// errorContent is the part of an error message and of an error reply that describes the error.
+type errorContent struct {
+	EName     string          `json:"ename"`
+	EValue    string          `json:"evalue"`
+	Traceback json.RawMessage `json:"traceback"`
+}
+
+// execError returns the error that c describes, nil when it names none.
+func (c errorContent) execError() (*ExecError, error) {
+	if c.EName == "" && c.EValue == "" && len(c.Traceback) == 0 {
+		return nil, nil
+	}
+	e := &ExecError{Name: c.EName, Value: c.EValue}
+	if members(c.Traceback) > maxTraceback {
+		return nil, fmt.Errorf("traceback: %w", errTooMany)
+	}
+	if len(c.Traceback) > 0 {
+		if err := json.Unmarshal(c.Traceback, &e.Traceback); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// decodeOutput turns a message into an output.
+func decodeOutput(msg wire.Message, seq uint64) (Output, error) {
+	out := Output{Kind: OutputKind(msg.Header.MsgType), Seq: seq, Time: sentAt(msg.Header)}
+	switch out.Kind {
+	case OutputStream, OutputResult, OutputDisplay, OutputUpdate, OutputClear, OutputError, OutputInput:
+	default:
+		out.Kind, out.Type, out.Content = OutputOther, msg.Header.MsgType, msg.Content
+		return out, nil
+	}
+	var c outputContent
+	if err := json.Unmarshal(msg.Content, &c); err != nil {
+		return Output{}, err
+	}
+	err := out.fill(c)
+	return out, err
+}
+
+// fill takes from c what belongs to the output's kind.
+func (o *Output) fill(c outputContent) (err error) {
+	switch o.Kind {
+	case OutputStream:
+		o.Stream, o.Text = c.Name, c.Text
+	case OutputResult, OutputDisplay, OutputUpdate:
+		o.Metadata, o.DisplayID, o.ExecutionCount = c.Metadata, c.Transient.DisplayID, c.ExecutionCount
+		o.Data, err = decodeBundle(c.Data)
+	case OutputClear:
+		o.Wait = c.Wait
+	case OutputError:
+		if o.Error, err = c.execError(); o.Error == nil {
+			o.Error = &ExecError{}
+		}
+	case OutputInput:
+		o.Text, o.Password = c.Prompt, c.Password
+	}
+	return err
+}
+
+func decodeBundle(text json.RawMessage) (map[string]json.RawMessage, error) {
+	if members(text) > maxMIMETypes {
+		return nil, fmt.Errorf("data: %w", errTooMany)
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var bundle map[string]json.RawMessage
+	err := json.Unmarshal(text, &bundle)
+	return bundle, err
+}
+
+// members returns an upper bound for the entries of a valid JSON object or array, without decoding it.
+func members(text []byte) int {
+	n, depth, quoted := 1, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' && depth == 1:
+			n++
+		}
+	}
+	return n
+}
+
+// sentAt returns when a message was sent by its own word, or now where that cannot be.
+func sentAt(h wire.Header) time.Time {
+	now := time.Now()
+	if t, err := time.Parse(time.RFC3339Nano, h.Date); err == nil && t.Before(now) && !t.IsZero() {
+		return t
+	}
+	return now
+}

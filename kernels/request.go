@@ -1,0 +1,106 @@
+package kernels
+
+import (
+	"context"
+	"encoding/json"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels/stream"
+)
+
+// Completion is the kernel's answer to Complete (Jupyter messaging, "Completion").
+type Completion struct {
+	Matches []string `json:"matches"`
+	// CursorStart and CursorEnd bound the text that a match replaces, in Unicode code points.
+	CursorStart int             `json:"cursor_start"`
+	CursorEnd   int             `json:"cursor_end"`
+	Metadata    json.RawMessage `json:"metadata"`
+	// Raw is the whole content as the kernel sent it.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Inspection is the kernel's answer to Inspect (Jupyter messaging, "Introspection").
+type Inspection struct {
+	Found bool `json:"found"`
+	// Data is a MIME bundle.
+	Data     map[string]json.RawMessage `json:"data"`
+	Metadata json.RawMessage            `json:"metadata"`
+	// Raw is the whole content as the kernel sent it.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Complete asks for completions of code at a cursor position, in Unicode code points. A kernel that runs a cell answers
+// when that has ended.
+func (c *Client) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
+	var out Completion
+	content := map[string]any{"code": code, "cursor_pos": cursor}
+	raw, err := c.ask(ctx, stream.Shell, "complete_request", content, &out)
+	out.Raw = raw
+	return out, err
+}
+
+// Inspect asks what the name at a cursor position is. Detail is 0 or 1. A kernel that runs a cell answers when that has
+// ended.
+func (c *Client) Inspect(ctx context.Context, code string, cursor, detail int) (Inspection, error) {
+	var out Inspection
+	content := map[string]any{"code": code, "cursor_pos": cursor, "detail_level": detail}
+	raw, err := c.ask(ctx, stream.Shell, "inspect_request", content, &out)
+	out.Raw = raw
+	return out, err
+}
+
+// ask sends a request other than execute and decodes its reply into v.
+func (c *Client) ask(ctx context.Context, ch stream.Channel, msgType string, content, v any) (json.RawMessage, error) {
+	if err := c.gate(ctx); err != nil {
+		return nil, err
+	}
+	k := newCall(newMsgID())
+	k.patient = true
+	c.mu.Lock()
+	c.register(k)
+	c.mu.Unlock()
+	if err := c.sendCall(ctx, k, ch, msgType, content); err != nil {
+		return nil, err
+	}
+	reply, err := c.awaitReply(ctx, k)
+	if err != nil {
+		return nil, c.abandon(k, err)
+	}
+	return reply, decodeReply(msgType, reply, v)
+}
+
+// awaitReply waits for a call's reply, or for the certainty that none comes.
+func (c *Client) awaitReply(ctx context.Context, k *call) (json.RawMessage, error) {
+	select {
+	case <-k.answered:
+	case <-k.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case k.replied:
+		return k.reply, nil
+	case k.death != nil:
+		return nil, &DeathError{*k.death}
+	case c.err != nil:
+		return nil, c.err
+	}
+	return nil, fault.New(fault.Unavailable, "the kernel's reply was lost").WithHint("Try again.")
+}
+
+// decodeReply decodes a reply whose status is not error.
+func decodeReply(msgType string, reply json.RawMessage, v any) error {
+	var failed replyContent
+	if err := json.Unmarshal(reply, &failed); err != nil {
+		return fault.New(fault.Unavailable, "the kernel's reply to %s could not be read: %w", msgType, err)
+	}
+	if failed.Status == "error" {
+		return fault.New(fault.Unavailable, "the kernel failed on %s: %s: %s", msgType, clip(failed.EName), clip(failed.EValue))
+	}
+	if err := json.Unmarshal(reply, v); err != nil {
+		return fault.New(fault.Unavailable, "the kernel's reply to %s could not be read: %w", msgType, err)
+	}
+	return nil
+}
