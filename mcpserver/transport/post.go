@@ -98,8 +98,7 @@ func (x *exchange) answer() {
 		x.refuse(x.w, x.m.id, bad)
 		return
 	}
-	defer release()
-	x.run(ctx)
+	x.run(ctx, release)
 }
 
 // bind ties a call to what its revision lets cancel it: the connection, or a notification of the same session.
@@ -119,8 +118,8 @@ func (x *exchange) bind(cancel context.CancelCauseFunc) (release func(), refused
 	return release, nil
 }
 
-// run calls the handler and writes its answer.
-func (x *exchange) run(ctx context.Context) {
+// run calls the handler and writes its answer. The id is free again before its client can know that the call has ended.
+func (x *exchange) run(ctx context.Context, release func()) {
 	out := newHTTPResponse(x.w, x.form.events, x.KeepAlive)
 	handshake := x.m.method == string(mcp.MethodInitialize) && x.from != nil
 	if !handshake { // whose answer has a header of its own, and so begins with it
@@ -131,6 +130,7 @@ func (x *exchange) run(ctx context.Context) {
 		who = x.from.client
 	}
 	response := x.d.call(ctx, x.m, who, out)
+	release()
 	status := http.StatusOK
 	if x.from == nil {
 		status = statusOf(response)

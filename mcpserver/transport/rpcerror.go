@@ -34,16 +34,20 @@ func (e *rpcError) withStatus(status int) *rpcError {
 	return e
 }
 
-// fromFault turns an error of the server's own into the form that a client reads, message and hint.
+// fromFault turns an error of the server's own into the form that a client reads, message and hint. Internal ones show
+// nothing of the server's insides.
 func fromFault(err error) *rpcError {
-	e := &rpcError{code: mcp.INTERNAL_ERROR, status: http.StatusOK, message: fault.Text(err)}
-	switch fault.KindOf(err) {
+	kind, body := fault.KindOf(err), fault.BodyOf(err)
+	e := &rpcError{code: codeBusy, status: http.StatusOK, message: body.Message}
+	if body.Hint != "" {
+		e.message += "\nHint: " + body.Hint
+	}
+	if code, protocol := kind.RPCCode(); protocol {
+		e.code, e.status = code, kind.HTTPStatus()
+	}
+	switch kind {
 	case fault.Invalid, fault.NotFound, fault.Conflict:
 		e.code = mcp.INVALID_PARAMS
-	case fault.Busy, fault.Unavailable:
-		e.code = codeBusy
-	case fault.Forbidden:
-		e.code, e.status = mcp.INVALID_REQUEST, http.StatusForbidden
 	}
 	return e
 }

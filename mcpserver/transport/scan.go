@@ -64,7 +64,7 @@ func (s *scanner) object() error {
 	}
 	fold, seen := s.foldsKeys(), map[string]struct{}{}
 	for s.next('}') {
-		key, err := s.text()
+		key, err := s.key()
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func (s *scanner) space() {
 	}
 }
 
-// text reads the string at hand and returns it decoded.
-func (s *scanner) text() (string, error) {
+// text reads the string at hand and returns it as it is written, quotes and all.
+func (s *scanner) text() (quoted []byte, err error) {
 	start := s.pos
 	s.pos++
 	escaped := false
@@ -143,19 +143,25 @@ func (s *scanner) text() (string, error) {
 		s.pos++
 	}
 	s.pos++
-	quoted := s.raw[start:s.pos]
+	quoted = s.raw[start:s.pos]
 	if !utf8.Valid(quoted) {
-		return "", s.errorf("is not valid UTF-8")
+		return nil, s.errorf("is not valid UTF-8")
 	}
-	if !escaped {
-		return string(quoted[1 : len(quoted)-1]), nil
+	if escaped && loneSurrogate(quoted) {
+		return nil, s.errorf(`has a \u escape that is half of a surrogate pair`)
 	}
-	if loneSurrogate(quoted) {
-		return "", s.errorf(`has a \u escape that is half of a surrogate pair`)
+	return quoted, nil
+}
+
+// key reads the key at hand and returns what it means.
+func (s *scanner) key() (string, error) {
+	quoted, err := s.text()
+	if err != nil || bytes.IndexByte(quoted, '\\') < 0 {
+		return strings.Trim(string(quoted), `"`), err
 	}
-	var decoded string
-	err := json.Unmarshal(quoted, &decoded)
-	return decoded, err
+	var key string
+	err = json.Unmarshal(quoted, &key)
+	return key, err
 }
 
 // loneSurrogate reports whether a quoted string escapes half of a UTF-16 pair, which decoding would replace.

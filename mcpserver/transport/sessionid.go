@@ -89,6 +89,9 @@ func (k SessionKey) mint(owner, version string, now time.Time) string {
 
 // verify returns the revision of an id that this key made for that owner.
 func (k SessionKey) verify(id, owner string) (version string, ok bool) {
+	if len(id) != base64.RawURLEncoding.EncodedLen(idBytes) {
+		return "", false // also with line breaks in it, which decoding skips
+	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(b) != idBytes || b[0] != idForm {
 		return "", false

@@ -132,10 +132,8 @@ func (c *stdioConn) start(ctx context.Context, m *message) {
 		return
 	}
 	run := func() {
-		defer free()
 		defer end()
-		defer release()
-		c.run(ctx, m)
+		c.run(ctx, m, func() { release(); free() })
 	}
 	if m.method == string(mcp.MethodInitialize) { // what follows may rely on it
 		run()
@@ -144,9 +142,11 @@ func (c *stdioConn) start(ctx context.Context, m *message) {
 	c.running.Go(run)
 }
 
-// run handles one request and answers it, unless its client cancelled it.
-func (c *stdioConn) run(ctx context.Context, m *message) {
+// run handles one request and answers it, unless its client cancelled it. The id is free again before the client can know
+// that the call has ended.
+func (c *stdioConn) run(ctx context.Context, m *message, release func()) {
 	response := c.d.call(ctx, m, c.client, c)
+	release()
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		return
 	}
