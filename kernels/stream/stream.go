@@ -242,8 +242,11 @@ type Stats struct {
 type Config struct {
 	KernelID string `json:"kernel_id"`
 	// Listen is where the stream is offered: "unix:PATH" (the shim makes the socket, mode 0600), "fd:N" (an inherited
-	// listening socket) or "stdio" (one connection, on the shim's own stdin and stdout, again and again: see Attached).
+	// listening socket) or "stdio" (one connection, on the shim's own stdin and stdout, again and again: see
+	// AttachServer).
 	Listen string `json:"listen"`
+	// AttachKey is what NewAttachKey returned, for the carrier "stdio" and only there.
+	AttachKey string `json:"attach_key,omitempty"`
 	// Argv is the kernelspec's argv; "{connection_file}" is replaced. Argv[0] may be looked up in Env's PATH.
 	Argv []string `json:"argv"`
 	// Env is the kernel's whole environment, as KEY=VALUE. Nothing is inherited.
