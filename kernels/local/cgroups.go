@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -176,19 +177,33 @@ func (c *cgroups) make(id string, l groupLimits) (group, error) {
 	if c.scope != nil {
 		return g, nil
 	}
+	var ignored error
 	for _, d := range g.Dirs {
 		if err := os.Mkdir(d.Path, 0o755); err != nil {
 			return g, err
 		}
-		for _, name := range d.Controllers {
-			for _, s := range settings(d.Version, name, l) {
-				if err := s.apply(d.Path); err != nil {
-					return g, err
-				}
+		err := d.limit(l)
+		if err != nil && !errors.Is(err, errIgnored) {
+			return g, err
+		}
+		ignored = errors.Join(ignored, err)
+	}
+	return g, ignored
+}
+
+// limit sets what the folder's controllers are to hold. It goes on after a limit that the host ignores.
+func (d groupDir) limit(l groupLimits) error {
+	var ignored error
+	for _, name := range d.Controllers {
+		for _, s := range settings(d.Version, name, l) {
+			err := s.apply(d.Path)
+			if err != nil && !errors.Is(err, errIgnored) {
+				return err
 			}
+			ignored = errors.Join(ignored, err)
 		}
 	}
-	return g, nil
+	return ignored
 }
 
 // countsSwap tells whether a memory limit holds for swap too. Where there is no swap it always does.
@@ -208,4 +223,14 @@ func (c *cgroups) countsSwap() bool {
 		return err == nil
 	}
 	return c.scope != nil
+}
+
+// wrap makes a command start in the group of a kernel where systemd makes it.
+func (c *cgroups) wrap(cmd *exec.Cmd, id string, l groupLimits) {
+	if c.scope == nil {
+		return
+	}
+	argv := c.scope.argv(c.prefix+"-"+id, l)
+	cmd.Path, cmd.Args = argv[0], append(append(argv, cmd.Path), cmd.Args[1:]...)
+	cmd.Env = append(cmd.Env, c.scope.env...)
 }

@@ -22,7 +22,7 @@ type identity struct {
 	Start uint64 `json:"start"`
 }
 
-// errEnded is what there is to say of a process that does not run (any more), zombies included.
+// errEnded is what there is to say of a process that is not there any more.
 var errEnded = errors.New("the process has ended")
 
 // bootID tells this boot of the machine from others, across which pids and start times may repeat.
@@ -33,7 +33,7 @@ var bootID = sync.OnceValues(func() (string, error) {
 
 // procStat is what is needed of /proc/PID/stat.
 type procStat struct {
-	state  byte
+	zombie bool
 	parent int
 	start  uint64
 }
@@ -42,7 +42,7 @@ type procStat struct {
 func parseStat(b []byte) (procStat, error) {
 	_, rest, ok := cutLast(b, ") ")
 	fields := bytes.Fields(rest)
-	if !ok || len(fields) < 20 || len(fields[0]) != 1 {
+	if !ok || len(fields) < 20 {
 		return procStat{}, fmt.Errorf("not a process's stat: %.80q", b)
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
@@ -50,7 +50,7 @@ func parseStat(b []byte) (procStat, error) {
 		return procStat{}, err
 	}
 	start, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	return procStat{state: fields[0][0], parent: parent, start: start}, err
+	return procStat{zombie: string(fields[0]) == "Z", parent: parent, start: start}, err
 }
 
 func cutLast(b []byte, sep string) (before, after []byte, found bool) {
@@ -84,7 +84,8 @@ type process struct {
 	pidfd *os.File
 }
 
-// openProcess finds the process that id names, or returns errEnded.
+// openProcess finds the process that id names, as long as its pid means it: while it runs and until it is reaped. Else it
+// returns errEnded.
 func openProcess(id identity) (*process, error) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
@@ -100,15 +101,31 @@ func openProcess(id identity) (*process, error) {
 	}
 	p := &process{identity: id, pidfd: os.NewFile(uintptr(fd), "pidfd")}
 	st, err := readStat(id.PID)
-	if err == nil && (st.start != id.Start || st.state == 'Z' || st.state == 'X') {
+	if err == nil && st.start != id.Start {
 		err = errEnded
 	}
 	if err != nil {
-		p.reap()
 		_ = p.close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// ended tells whether the process has ended, reaped or not.
+func (p *process) ended() bool {
+	conn, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var gone bool
+	err = conn.Control(func(fd uintptr) { gone = readable(fd) })
+	return err != nil || gone
+}
+
+// readable tells whether a pidfd's process has ended.
+func readable(fd uintptr) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
 }
 
 // wait returns when the process has ended, with nil, or when close is called, with an error.
@@ -117,10 +134,7 @@ func (p *process) wait() error {
 	if err != nil {
 		return err
 	}
-	return conn.Read(func(fd uintptr) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return err == nil && n > 0
-	})
+	return conn.Read(readable)
 }
 
 // signal sends a signal; a process that has ended takes it too.
@@ -137,6 +151,13 @@ func (p *process) signal(sig unix.Signal) error {
 		return nil
 	}
 	return sent
+}
+
+// killGroup kills the process and, as it leads a group of its own, what it started and has not yet left the group: the
+// child that bubblewrap makes the sandbox's first process of.
+func (p *process) killGroup() {
+	_ = unix.Kill(-p.PID, unix.SIGKILL)
+	_ = p.signal(unix.SIGKILL)
 }
 
 // reaping keeps two handles of one kernel from reaping it at once, after which the pid could be another child's.

@@ -57,8 +57,8 @@ type sandbox struct {
 	tmp       string // a folder of the host to use as /tmp; empty: a tmpfs is among tmpfs
 	further   []bind // read-only paths beside the system's, which may lie where a tmpfs is
 	cgroups   []bind
-	workspace string
-	shim      string
+	workspace string // empty: none
+	shim      string // empty: none
 	config    string // the shim's configuration, with everything that the kernel gets to see of the environment
 	configEnv string
 	seccompFD int // 0: no filter
@@ -79,7 +79,9 @@ func (s sandbox) args() []string {
 	a.fd("--seccomp", s.seccompFD)
 	s.system(&a)
 	s.private(&a)
-	a.add("--bind", s.workspace, workspacePath)
+	if s.workspace != "" {
+		a.add("--bind", s.workspace, workspacePath)
+	}
 	a.add("--remount-ro", "/dev")
 	a.add("--remount-ro", "/")
 	a.add("--clearenv")
@@ -87,7 +89,9 @@ func (s sandbox) args() []string {
 		a.add("--setenv", s.configEnv, s.config)
 	}
 	a.add("--chdir", "/")
-	a.add("--ro-bind", s.shim, shimPath)
+	if s.shim != "" {
+		a.add("--ro-bind", s.shim, shimPath)
+	}
 	return a
 }
 

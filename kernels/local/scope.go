@@ -16,6 +16,7 @@ import (
 // scope is how the user's systemd makes a kernel's group: systemd-run puts itself into a transient scope with the limits
 // and then becomes the program that it was given, under the same pid. The scope goes away with its last process.
 type scope struct {
+	run         string // systemd-run
 	slice       string // the folder in which scopes are made
 	controllers []string
 	env         []string // what systemd-run needs to find the user's systemd
@@ -30,14 +31,14 @@ func probeScope(ctx context.Context, t tree) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{env: busEnv(os.Getenv)}
+	s := &scope{run: run, env: busEnv(os.Getenv)}
 	if len(s.env) == 0 {
 		return nil, fmt.Errorf("XDG_RUNTIME_DIR is not set: no systemd of the user's")
 	}
 	ctx, cancel := context.WithTimeout(ctx, scopeProbe)
 	defer cancel()
 	limits := groupLimits{memory: 64 << 20, pids: 64, cpus: 1}
-	argv := append(s.argv(run, "probe-"+strconv.Itoa(os.Getpid()), limits), "/bin/sh", "-c", scopeReport(t.mount))
+	argv := append(s.argv("probe-"+strconv.Itoa(os.Getpid()), limits), "/bin/sh", "-c", scopeReport(t.mount))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
@@ -61,8 +62,8 @@ func busEnv(getenv func(string) string) []string {
 }
 
 // argv is the command line that the program to run is appended to.
-func (s *scope) argv(run, unit string, l groupLimits) []string {
-	argv := []string{run, "--user", "--scope", "--quiet", "--collect", "--slice=" + groupParent + ".slice", "--unit=" + unitName(unit)}
+func (s *scope) argv(unit string, l groupLimits) []string {
+	argv := []string{s.run, "--user", "--scope", "--quiet", "--collect", "--slice=" + groupParent + ".slice", "--unit=" + unitName(unit)}
 	if l.memory > 0 {
 		argv = append(argv, "--property=MemoryMax="+strconv.FormatInt(l.memory, 10), "--property=MemorySwapMax=0")
 	}

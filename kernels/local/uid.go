@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"cellblock/internal/fault"
@@ -17,6 +18,9 @@ type user struct {
 	// drop tells that the server is root and must become this user for what it starts.
 	drop bool
 }
+
+// String returns the uid.
+func (u user) String() string { return strconv.Itoa(u.uid) }
 
 func kernelUser(c Config) user {
 	if os.Geteuid() != 0 {
