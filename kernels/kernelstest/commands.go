@@ -55,7 +55,7 @@ func duration(arg string) time.Duration {
 }
 
 func (c *cell) png(string) error {
-	c.send("display_data", map[string]any{"data": map[string]any{"image/png": onePixel, "text/plain": "<Figure>"}, "metadata": map[string]any{}, "transient": map[string]any{"display_id": "fig"}})
+	c.send("display_data", map[string]any{"data": map[string]any{"image/png": onePixel, "text/plain": "Figure"}, "metadata": map[string]any{}, "transient": map[string]any{"display_id": "fig"}})
 	return nil
 }
 

@@ -52,6 +52,7 @@ type Kernel struct {
 	proc    *process // nil while no kernel process runs
 	started int      // processes so far
 	asked   []stream.Op
+	hook    func(stream.Request)
 }
 
 // entry is one frame of the journal; how it is written is the fault that its first writing shows.
@@ -144,6 +145,9 @@ func (k *Kernel) Asked() []stream.Op {
 	defer k.mu.Unlock()
 	return append([]stream.Op(nil), k.asked...)
 }
+
+// OnRequest calls f after the shim has done what a server asked and before it replies.
+func (k *Kernel) OnRequest(f func(stream.Request)) { k.mu.Lock(); k.hook = f; k.mu.Unlock() }
 
 // Refuse makes every later Dial fail; nil allows them again.
 func (k *Kernel) Refuse(err error) { k.mu.Lock(); k.refuse = err; k.mu.Unlock() }
@@ -349,6 +353,12 @@ func (k *Kernel) listen(p *peer, r *stream.Reader) {
 				return
 			}
 			reply := k.perform(q)
+			k.mu.Lock()
+			hook := k.hook
+			k.mu.Unlock()
+			if hook != nil {
+				hook(q)
+			}
 			k.mu.Lock()
 			p.replies = append(p.replies, encode(func(w *stream.Writer) error { return w.WriteJSON(stream.FrameReply, reply) }))
 			k.touch()

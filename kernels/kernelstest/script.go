@@ -120,7 +120,7 @@ func (c *cell) finish(err error) {
 		switch {
 		case slices.Contains(c.faults, "noreply"):
 		case slices.Contains(c.faults, "oddreply"):
-			c.p.send(stream.Shell, c.parent, "execute_reply", []int{1})
+			c.p.send(stream.Shell, c.parent, "execute_reply", map[string]any{"status": 1})
 		default:
 			c.p.sendFaulty(stream.Shell, c.parent, "execute_reply", content, c.stream)
 		}

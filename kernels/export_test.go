@@ -1,0 +1,19 @@
+package kernels
+
+// Held returns how many bytes all executions hold for their readers.
+func (c *Client) Held() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var n int64
+	for _, e := range c.calls.execs {
+		n += e.size
+	}
+	return n
+}
+
+// Received returns the number of the last frame that was routed.
+func (c *Client) Received() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seq.received
+}

@@ -1,0 +1,245 @@
+package kernels_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/stream"
+)
+
+// Whatever happens to the stream while an execution runs, its output comes once and in order.
+func TestStreamFaultsLoseNothing(t *testing.T) {
+	for _, tt := range []struct {
+		fault string
+		dials int
+	}{
+		{"twice", 1}, {"skip", 2}, {"cut", 2}, {"garbage", 2}, {"claim", 2}, {"hangup", 2}, {"wrongtype", 2},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+			code := "count 50\n" + tt.fault + "\ncount 50\nprint end\n1+1"
+			got, r := run(t, c, code)
+			if want := counted(50) + counted(50) + "stdout:end | execute_result:2"; got != want || r.Status != kernels.StatusOK {
+				t.Errorf("got %q %s", got, r.Status)
+			}
+			if k.Dials() != tt.dials {
+				t.Errorf("%d connections, want %d", k.Dials(), tt.dials)
+			}
+		})
+	}
+}
+
+func counted(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("stdout:" + strconv.Itoa(i) + " | ")
+	}
+	return b.String()
+}
+
+func TestShimThatRepeatsNonsenseEndsTheClient(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "print a\nnonsense\nprint b")
+	if got := briefs(read(t, e)); got != "stdout:a" || e.Result().Status != kernels.StatusDied {
+		t.Fatalf("got %q %s", got, e.Result().Status)
+	}
+	<-c.Done()
+	wantDeath(t, c.Err(), "cannot be reached")
+	if k.Dials() != 3 {
+		t.Fatalf("%d connections", k.Dials())
+	}
+}
+
+// A second client goes on where the first stopped reading, in the middle of an execution.
+func TestResumeByAnotherClient(t *testing.T) {
+	const n = 2000
+	k, first := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, first, "count "+strconv.Itoa(n)+"\n1+1")
+	var got []string
+	for range 700 {
+		out, err := e.Next(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, brief(out))
+	}
+	_ = first.Close()
+	if _, err := e.Next(ctx(t)); !errors.Is(err, kernels.ErrClosed) {
+		t.Fatalf("after Close: %v", err)
+	}
+	after := first.LastSeq()
+
+	second := connect(t, k, kernels.Options{After: &after, Adopt: []string{e.ID()}})
+	adopted, ok := second.Execution(e.ID())
+	if !ok {
+		t.Fatal("not adopted")
+	}
+	for _, out := range read(t, adopted) {
+		got = append(got, brief(out))
+	}
+	if want := counted(n) + "execute_result:2"; strings.Join(got, " | ") != want {
+		t.Fatalf("%d outputs; not what was printed", len(got))
+	}
+	if r := adopted.Result(); r.Status != kernels.StatusOK {
+		t.Fatalf("result %+v", r)
+	}
+}
+
+// With After left out the shim says where to go on: at what was never acknowledged.
+func TestAcknowledge(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "print a\nprint b\nprint c")
+	next(t, e, "stdout:a")
+	next(t, e, "stdout:b")
+	<-e.Done()
+	_ = c.Close() // a was left by asking for b; b was not
+
+	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
+	e, _ = c.Execution(e.ID())
+	next(t, e, "stdout:b")
+	next(t, e, "stdout:c")
+	if _, err := e.Next(ctx(t)); err != io.EOF {
+		t.Fatal(err)
+	}
+	_ = c.Close() // the end was returned, but not left
+
+	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
+	e, _ = c.Execution(e.ID())
+	for range 2 {
+		if _, err := e.Next(ctx(t)); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if r := e.Result(); r.Status != kernels.StatusOK {
+		t.Fatalf("the end was acknowledged before it was left: %+v", r)
+	}
+	if err := k.AwaitAck(ctx(t), k.Last()); err != nil {
+		t.Fatalf("acknowledged %d of %d", k.Acked(), k.Last())
+	}
+	if _, ok := c.Execution(e.ID()); ok {
+		t.Fatal("an execution that was left is still held")
+	}
+}
+
+func TestNextAcknowledgesEarlierEnds(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	for range 3 {
+		run(t, c, "1+1")
+	}
+	forgotten := execute(t, c, "count 10")
+	forgotten.Forget()
+	e := execute(t, c, "print a\nwait")
+	next(t, e, "stdout:a")
+	seq := k.Last()
+	if err := c.Interrupt(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, e, "error:KeyboardInterrupt")
+	if err := k.AwaitAck(ctx(t), seq); err != nil {
+		t.Fatalf("acknowledged %d, want %d", k.Acked(), seq)
+	}
+}
+
+func TestGapIsToldAndEndsNothing(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Grace: 50 * time.Millisecond})
+	e := execute(t, c, "print a\nsleep 50ms\ncount 100")
+	next(t, e, "stdout:a")
+	after := c.LastSeq()
+	_ = c.Close()
+	if err := k.AwaitLast(ctx(t), after+103); err != nil { // a, the count, reply and idle
+		t.Fatal(err)
+	}
+	k.LoseJournal()
+
+	c = connect(t, k, kernels.Options{After: &after, Adopt: []string{e.ID()}, Grace: 50 * time.Millisecond})
+	e, _ = c.Execution(e.ID())
+	outs := read(t, e)
+	if len(outs) == 0 || outs[0].Notice == nil || outs[0].Notice.Gap == nil || e.Result().Status != kernels.StatusIncomplete {
+		t.Fatalf("got %q, %+v", briefs(outs), e.Result())
+	}
+	if got, _ := run(t, c, "1+1"); got != "execute_result:2" {
+		t.Fatalf("afterwards: %q", got)
+	}
+}
+
+// An adopted execution whose end was acknowledged by nobody's fault is not waited for without end.
+func TestAdoptWhatHasEnded(t *testing.T) {
+	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Adopt: []string{"long-gone"}, Grace: 50 * time.Millisecond})
+	e, _ := c.Execution("long-gone")
+	outs := read(t, e)
+	if e.Result().Status != kernels.StatusIncomplete {
+		t.Fatalf("got %q, %+v", briefs(outs), e.Result())
+	}
+}
+
+// A request that a broken connection swallowed is not waited for without end, and said not to have run.
+func TestRequestLostWithTheConnection(t *testing.T) {
+	k := kernelstest.NewKernel(kernelstest.KernelOptions{})
+	t.Cleanup(k.Close)
+	c := connect(t, &swallower{Kernel: k, match: "print lost"}, kernels.Options{Grace: 50 * time.Millisecond})
+	if got, _ := run(t, c, "1+1"); got != "execute_result:2" {
+		t.Fatal(got)
+	}
+	e := execute(t, c, "print lost")
+	outs := read(t, e)
+	if r := e.Result(); r.Status != kernels.StatusIncomplete || !strings.Contains(r.Reason, "did not run") {
+		t.Fatalf("got %q, %+v", briefs(outs), r)
+	}
+	if got, _ := run(t, c, "1+1"); got != "execute_result:2" {
+		t.Fatal(got)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	seven := uint64(70)
+	for _, tt := range []struct {
+		name  string
+		edit  func(*stream.Welcome)
+		o     kernels.Options
+		wants string
+	}{
+		{"version", func(w *stream.Welcome) { w.Version = 99 }, kernels.Options{}, "version 99"},
+		{"refused", func(w *stream.Welcome) { w.Error = "not you" }, kernels.Options{}, "not you"},
+		{"another kernel", nil, kernels.Options{KernelID: "other"}, "another kernel"},
+		{"lost place", nil, kernels.Options{After: &seven}, "lost its place"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := kernelstest.NewKernel(kernelstest.KernelOptions{EditWelcome: tt.edit})
+			defer k.Close()
+			_, err := kernels.Connect(ctx(t), k, tt.o)
+			if err == nil || !strings.Contains(err.Error(), tt.wants) || fault.KindOf(err) != fault.Unavailable {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestRedialsUntilTheShimIsBack(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "print a\nwait")
+	next(t, e, "stdout:a")
+	k.Refuse(errors.New("not now"))
+	k.Hangup()
+	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if err := c.Interrupt(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	k.Refuse(nil)
+	if err := c.Interrupt(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, e, "error:KeyboardInterrupt")
+	if asked := k.Asked(); !slices.Equal(asked, []stream.Op{stream.OpInterrupt}) {
+		t.Fatalf("asked %v", asked)
+	}
+}
