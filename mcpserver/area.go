@@ -1,0 +1,142 @@
+package mcpserver
+
+import (
+	"strings"
+
+	"cellblock/kernels"
+)
+
+// area is what a notebook shows below one cell: stream texts are joined, clear_output clears, and a display that is
+// updated changes at its place. Outputs go in as they come; content.go makes blocks of what is there in the end.
+type area struct {
+	items   []*item
+	byID    map[string]*item
+	clear   bool // clear_output(wait=True): at the next output
+	streams int  // items that are streams, since the last that is not
+}
+
+// item is one thing in an area.
+type item struct {
+	kind   kernels.OutputKind
+	stream string
+	text   longText
+	out    kernels.Output
+}
+
+// maxStreams is how often stdout and stderr may take turns before each is gathered in one place.
+const maxStreams = 40
+
+func newArea() *area { return &area{byID: map[string]*item{}} }
+
+// add puts an output where a notebook would.
+func (a *area) add(out kernels.Output) {
+	switch out.Kind {
+	case kernels.OutputClear:
+		if a.clear = out.Wait; !out.Wait {
+			a.wipe()
+		}
+		return
+	case kernels.OutputOther, kernels.OutputInput:
+		return // widgets' messages; nobody can answer a prompt
+	}
+	if a.clear {
+		a.wipe()
+	}
+	switch out.Kind {
+	case kernels.OutputStream:
+		a.addText(out)
+	case kernels.OutputNotice:
+		a.items = append(a.items, &item{kind: out.Kind, out: out})
+	case kernels.OutputUpdate:
+		if shown := a.byID[out.DisplayID]; shown != nil {
+			shown.out.Data, shown.out.Metadata = out.Data, out.Metadata
+			return
+		}
+		a.addItem(out) // a display of an earlier cell: what it shows now is news
+	default:
+		a.addItem(out)
+	}
+}
+
+func (a *area) wipe() { *a = *newArea() }
+
+func (a *area) addText(out kernels.Output) {
+	if it := a.streamFor(out.Stream); it != nil {
+		it.text.add(out.Text)
+		return
+	}
+	it := &item{kind: kernels.OutputStream, stream: out.Stream}
+	it.text.add(out.Text)
+	a.items = append(a.items, it)
+	a.streams++
+}
+
+// streamFor returns the item that text of a stream goes on in: the last one or, when the streams have taken turns too
+// often, the last of that stream.
+func (a *area) streamFor(stream string) *item {
+	for back := 1; back <= len(a.items); back++ {
+		it := a.items[len(a.items)-back]
+		switch {
+		case it.kind != kernels.OutputStream, back > 1 && a.streams < maxStreams:
+			return nil
+		case it.stream == stream:
+			return it
+		}
+	}
+	return nil
+}
+
+func (a *area) addItem(out kernels.Output) {
+	it := &item{kind: out.Kind, out: out}
+	a.items = append(a.items, it)
+	a.streams = 0
+	if out.DisplayID != "" {
+		a.byID[out.DisplayID] = it
+	}
+}
+
+// hasError tells whether the area shows an error.
+func (a *area) hasError() bool {
+	for _, it := range a.items {
+		if it.kind == kernels.OutputError {
+			return true
+		}
+	}
+	return false
+}
+
+// longText is text that may be very long: of much more than any result shows, the middle is only counted.
+type longText struct {
+	head     []string
+	headSize int
+	tail     []string
+	tailSize int
+	missing  left
+}
+
+// longTextHalf is how many bytes are kept of each end. Progress bars may make a few lines of it, so it is plenty.
+const longTextHalf = 1 << 20
+
+func (t *longText) add(s string) {
+	if t.headSize < longTextHalf {
+		t.head = append(t.head, s)
+		t.headSize += len(s)
+		return
+	}
+	t.tail = append(t.tail, s)
+	t.tailSize += len(s)
+	for len(t.tail) > 1 && t.tailSize-len(t.tail[0]) >= longTextHalf {
+		t.missing = t.missing.plus(leftOf(t.tail[0]))
+		t.tailSize -= len(t.tail[0])
+		t.tail[0] = ""
+		t.tail = t.tail[1:]
+	}
+}
+
+// texts returns the two ends as a terminal shows them. The second is empty when nothing is missing between them.
+func (t *longText) texts() (head, tail string) {
+	if t.missing.none() {
+		return plain(strings.Join(t.head, "") + strings.Join(t.tail, "")), ""
+	}
+	return plain(strings.Join(t.head, "")), plain(strings.Join(t.tail, ""))
+}

@@ -1,0 +1,182 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+)
+
+// arguments are a call's, by name, undecoded. The first thing that is wrong with them is kept in err: a handler reads all
+// it needs and then looks once.
+type arguments struct {
+	values map[string]json.RawMessage
+	err    error
+}
+
+// argumentsOf takes a call's arguments. Names other than the allowed ones are an error: a model that misspells an
+// optional argument would otherwise never learn that it had no effect. Null is as good as absent.
+func argumentsOf(r mcp.CallToolRequest, allowed ...string) *arguments {
+	a := &arguments{}
+	raw, ok := r.GetRawArguments().(json.RawMessage)
+	if !ok {
+		raw, a.err = json.Marshal(r.Params.Arguments)
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return a
+	}
+	if json.Unmarshal(raw, &a.values) != nil {
+		a.fail("arguments: must be an object, got %s", typeName(raw))
+		return a
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.values)) {
+		if !slices.Contains(allowed, name) {
+			a.unknown(name, allowed)
+		}
+	}
+	return a
+}
+
+func (a *arguments) fail(format string, args ...any) {
+	if a.err == nil {
+		a.err = fault.New(fault.Invalid, format, args...)
+	}
+}
+
+func (a *arguments) unknown(name string, allowed []string) {
+	shown := clean(name)
+	if len(allowed) == 0 {
+		a.fail("%s: there is no such argument, this tool takes none", shown)
+		return
+	}
+	if near := nearest(name, allowed); near != "" {
+		a.fail("%s: there is no such argument, do you mean %s?", shown, near)
+		return
+	}
+	a.fail("%s: there is no such argument, this tool takes %s", shown, strings.Join(allowed, ", "))
+}
+
+// value returns an argument that is there and not null.
+func (a *arguments) value(name string) (json.RawMessage, bool) {
+	v, ok := a.values[name]
+	return v, ok && string(v) != "null"
+}
+
+// text returns a string argument, "" when it is absent.
+func (a *arguments) text(name string) string {
+	raw, ok := a.value(name)
+	if !ok {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		a.fail("%s: must be a string, got %s", name, typeName(raw))
+	}
+	if !utf8.Valid(raw) {
+		a.fail("%s: not valid UTF-8", name)
+	}
+	return s
+}
+
+// required is text for an argument that must be there.
+func (a *arguments) required(name string) string {
+	if _, ok := a.value(name); !ok {
+		a.fail("%s: is required", name)
+	}
+	return a.text(name)
+}
+
+// seconds returns a duration argument between one second and most, 0 when it is absent.
+func (a *arguments) seconds(name string, most time.Duration) time.Duration {
+	raw, ok := a.value(name)
+	if !ok {
+		return 0
+	}
+	var n float64
+	if json.Unmarshal(raw, &n) != nil {
+		a.fail("%s: must be a number, got %s", name, typeName(raw))
+		return 0
+	}
+	if !(n >= 1 && n <= most.Seconds()) {
+		a.fail("%s: must be between 1 and %v, got %v", name, most.Seconds(), n)
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+// flag returns a boolean argument, false when it is absent.
+func (a *arguments) flag(name string) bool {
+	raw, ok := a.value(name)
+	if !ok {
+		return false
+	}
+	var b bool
+	if json.Unmarshal(raw, &b) != nil {
+		a.fail("%s: must be true or false, got %s", name, typeName(raw))
+	}
+	return b
+}
+
+// typeName says what a JSON value is, for people.
+func typeName(raw json.RawMessage) string {
+	switch raw = bytes.TrimSpace(raw); {
+	case len(raw) == 0:
+		return "nothing"
+	case raw[0] == '"':
+		return "a string"
+	case raw[0] == '{':
+		return "an object"
+	case raw[0] == '[':
+		return "an array"
+	case raw[0] == 't', raw[0] == 'f':
+		return "a boolean"
+	case raw[0] == 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// nearest returns the name that a misspelt one probably stands for, or "".
+func nearest(name string, known []string) string {
+	best, distance := "", 4
+	for _, k := range known {
+		if strings.Contains(k, name) && len(name) > 3 || strings.Contains(name, k) {
+			return k
+		}
+		if d := edits(name, k); d < distance && d <= len(k)/2 {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of two names; long ones are far from everything.
+func edits(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

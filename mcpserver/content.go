@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/kernels"
+)
+
+// budget is how much one result may hold. A model reads all of it, and pays for it.
+type budget struct {
+	// chars is for all texts together: about four to a token.
+	chars int
+	// images is for all images together, in bytes of base64.
+	images int
+}
+
+// defaultBudget is 10,000 tokens of text and, with the images, 1 MB.
+var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000}
+
+// perBlock is what a text costs beside its characters; it bounds the number of blocks.
+const perBlock = 40
+
+// maxBlocks is how many text blocks are kept apart; of more, neighbours are joined.
+const maxBlocks = 64
+
+// piece is a part of a result on its way to a block: a text, an image, or a place where something is missing.
+type piece struct {
+	text    string
+	stderr  bool
+	image   *mcp.ImageContent
+	missing left
+}
+
+// size is what a piece takes of the budget for texts.
+func (p piece) size() int {
+	if p.text == "" {
+		return 0
+	}
+	return utf8.RuneCountInString(p.text) + perBlock
+}
+
+// blocks makes content blocks of what the area shows, in its order, within the budget. memory is the kernel's limit, for
+// hints; 0 if it has none.
+func (a *area) blocks(b budget, memory int64) []mcp.Content {
+	var pieces []piece
+	for _, it := range a.items {
+		pieces = append(pieces, it.pieces(&b, memory)...)
+	}
+	return toBlocks(cutPieces(pieces, b.chars))
+}
+
+// pieces renders one item. It takes the room of its images from the budget.
+func (it *item) pieces(b *budget, memory int64) []piece {
+	switch it.kind {
+	case kernels.OutputStream:
+		head, tail := it.text.texts()
+		stderr := it.stream == "stderr"
+		if it.text.missing.none() {
+			return textPieces(head, stderr)
+		}
+		return append(append(textPieces(head, stderr), piece{missing: it.text.missing}), textPieces(tail, stderr)...)
+	case kernels.OutputError:
+		text := errorText(*it.out.Error)
+		if hint := errorHint(*it.out.Error, memory); hint != "" {
+			text = joinLines(text, "Hint: "+hint)
+		}
+		return textPieces(text, false)
+	case kernels.OutputNotice:
+		return noticePieces(it.out.Notice)
+	default:
+		return bundlePieces(it.out, b)
+	}
+}
+
+func textPieces(text string, stderr bool) []piece {
+	text = strings.TrimRight(text, "\n\t ")
+	if text == "" {
+		return nil
+	}
+	return []piece{{text: text, stderr: stderr}}
+}
+
+// noticePieces tells of output that never arrived. What was left out because it was too much is counted together with
+// what is left out here.
+func noticePieces(n *kernels.Notice) []piece {
+	if n == nil {
+		return nil
+	}
+	if e := n.Elided; e != nil && e.Stream != "" {
+		return []piece{{missing: left{chars: e.Bytes, lines: e.Lines}}}
+	} else if e != nil {
+		return []piece{{missing: left{outputs: e.Messages}}}
+	}
+	return []piece{{text: n.String()}}
+}
+
+// bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
+func bundlePieces(out kernels.Output, b *budget) []piece {
+	image, reason := bundleImage(out.Data, b)
+	if image != nil {
+		return []piece{{image: image}}
+	}
+	text := bundleText(out.Data)
+	if reason != "" {
+		text = joinLines(text, reason)
+	}
+	return textPieces(text, false)
+}
+
+// bundleImage returns a bundle's image, or why it is not shown; neither, if it has none.
+func bundleImage(data mimeBundle, b *budget) (image *mcp.ImageContent, reason string) {
+	mime := firstOf(data, "image/png", "image/jpeg", "image/webp", "image/gif")
+	if mime == "" {
+		return nil, ""
+	}
+	block, err := fitImage(mime, mimeText(data[mime]), b.images)
+	switch {
+	case errors.Is(err, errNoRoom):
+		return nil, "[" + mime + " left out: " + err.Error() + "; show fewer or smaller ones in one cell]"
+	case err != nil:
+		return nil, "[" + mime + " left out: " + clean(err.Error()) + "]"
+	}
+	b.images -= len(block.Data)
+	return &block, ""
+}

@@ -1,0 +1,55 @@
+package mcpserver
+
+import "unicode/utf8"
+
+// cutPieces keeps head and tail of the texts when they are more than chars together, and counts what is left out between.
+// Images stay, at their place.
+func cutPieces(pieces []piece, chars int) []piece {
+	total := 0
+	for _, p := range pieces {
+		total += p.size()
+	}
+	if total <= chars {
+		return pieces
+	}
+	c := cutter{head: chars / 2, tail: total - chars/2, gap: -1}
+	for _, p := range pieces {
+		c.add(p)
+	}
+	return c.kept
+}
+
+// cutter keeps of a sequence of pieces what lies before head and behind tail, in characters from the beginning.
+type cutter struct {
+	head, tail int
+	at         int
+	kept       []piece
+	gap        int // index in kept of the piece that counts what is left out; -1 while there is none
+}
+
+func (c *cutter) add(p piece) {
+	end := c.at + utf8.RuneCountInString(p.text)
+	switch {
+	case !p.missing.none() && c.gap >= 0 && c.at < c.tail:
+		c.kept[c.gap].missing = c.kept[c.gap].missing.plus(p.missing)
+	case p.text == "" || end <= c.head || c.at >= c.tail:
+		c.kept = append(c.kept, p)
+	default:
+		c.cut(p, c.head-c.at, end-c.tail)
+	}
+	c.at += p.size()
+}
+
+// cut keeps the first head and the last tail characters of a piece, if these are more than none.
+func (c *cutter) cut(p piece, head, tail int) {
+	front := firstChars(p.text, head)
+	back := lastChars(p.text[len(front):], tail)
+	c.kept = append(c.kept, textPieces(front, p.stderr)...)
+	if c.gap < 0 {
+		c.gap = len(c.kept)
+		c.kept = append(c.kept, piece{})
+	}
+	missing := &c.kept[c.gap].missing
+	*missing = missing.plus(leftOf(p.text[len(front) : len(p.text)-len(back)]))
+	c.kept = append(c.kept, textPieces(back, p.stderr)...)
+}

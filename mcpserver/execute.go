@@ -1,0 +1,242 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+// languageTitles are the names that are not made by a capital letter.
+var languageTitles = map[string]string{"javascript": "JavaScript", "typescript": "TypeScript", "r": "R", "sql": "SQL"}
+
+func languageTitle(language string) string {
+	if title := languageTitles[language]; title != "" || language == "" {
+		return title
+	}
+	return strings.ToUpper(language[:1]) + language[1:]
+}
+
+// languageNotes are what a model should know of a language's kernel.
+var languageNotes = map[string]string{
+	"python": " The value of the last expression is shown, top-level await works, plots are returned as images " +
+		"(plt.show() at the end of the cell); input() and pip install do not work.",
+}
+
+func (s *service) executeTool(language string) toolSpec {
+	cfg := s.Sessions.Config()
+	title := languageTitle(language)
+	return toolSpec{
+		name: executePrefix + language, title: "Run " + title,
+		description: "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
+			"with the same session_id, until close_session." + languageNotes[language] + " No network. Files belong in the " +
+			"working directory. Long output is cut in the middle, so print what matters.",
+		input: []mcp.ToolOption{
+			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
+			mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
+				mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
+					"and that session ends after 5 minutes unless it is used again")),
+			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
+				mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
+		},
+		destructive: true,
+		handle: func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return s.execute(ctx, r, language)
+		},
+	}
+}
+
+// execute runs one cell and waits for its end. When the call is cancelled, so is the cell.
+func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language string) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "code", "session_id", "timeout_seconds")
+	id := a.text("session_id")
+	if v, given := a.value("session_id"); given && id == "" && string(v) == `""` {
+		a.fail(`session_id: is empty; give a name, or leave it out for a new session`)
+	}
+	request := sessions.Request{
+		SessionID: id, Language: language, Code: a.required("code"),
+		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout),
+	}
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	e, err := s.Sessions.Execute(ctx, owner, request)
+	if err != nil {
+		return toolError(err), nil
+	}
+	defer context.AfterFunc(ctx, e.Cancel)()
+	shown, err := s.follow(ctx, r, e)
+	if err != nil {
+		return notRun(e, err), nil
+	}
+	result, err := e.Wait(ctx)
+	if err != nil {
+		return notRun(e, err), nil
+	}
+	return s.report(e, result, shown), nil
+}
+
+// caller returns whose call it is, if its arguments are in order.
+func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, error) {
+	if a.err != nil {
+		return sessions.Owner{}, a.err
+	}
+	return s.Owner(ctx)
+}
+
+// follow collects what the cell shows, and tells the caller how it goes on, if he wants to know.
+func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution) (*area, error) {
+	p := s.startProgress(ctx, r, e)
+	defer p.stop()
+	shown := newArea()
+	for out, err := range e.Outputs(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		shown.add(out)
+		p.add(out)
+	}
+	return shown, nil
+}
+
+// notRun is the result of a cell that did not run to an end that can be told: it never started, or the call was given up.
+func notRun(e *sessions.Execution, err error) *mcp.CallToolResult {
+	result := toolError(err)
+	if fault.KindOf(err) == fault.Internal { // the context's own end
+		result = toolError(fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", err))
+	}
+	result.Content = append(result.Content, mcp.NewTextContent(fmt.Sprintf("[session %s · cell %d · no result]", e.SessionID(), e.Number())))
+	return result
+}
+
+// report makes the result of a cell that has run: what the reader must know first, the outputs in their order, late ones
+// of earlier cells, what was done to the cell, and one line that says where and how it ended.
+func (s *service) report(e *sessions.Execution, r sessions.Result, shown *area) *mcp.CallToolResult {
+	memory := s.Sessions.Config().Limits.Memory
+	if r.Error != nil && !shown.hasError() {
+		shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
+	}
+	var content []mcp.Content
+	if preamble := e.Preamble(); preamble != "" {
+		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
+	}
+	content = append(content, shown.blocks(s.budget, memory)...)
+	for _, late := range e.Late() {
+		content = append(content, s.lateBlocks(late)...)
+	}
+	if remark := remarkOn(e, r); remark != "" {
+		content = append(content, mcp.NewTextContent(remark))
+	}
+	content = append(content, mcp.NewTextContent(footer(e, r)))
+	return &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK}
+}
+
+// lateBudget bounds what one result tells of an earlier cell's late output.
+var lateBudget = budget{chars: 4000, images: 200_000}
+
+func (s *service) lateBlocks(late sessions.Late) []mcp.Content {
+	shown := newArea()
+	for _, out := range late.Outputs {
+		shown.add(out)
+	}
+	blocks := shown.blocks(lateBudget, 0)
+	if len(blocks) == 0 {
+		return nil
+	}
+	head := mcp.NewTextContent(fmt.Sprintf("[cell %d went on in the background and produced:]", late.Number))
+	return append([]mcp.Content{head}, blocks...)
+}
+
+// remarkOn says in sentences what happened to a cell that did not simply end, and what that means for the session.
+func remarkOn(e *sessions.Execution, r sessions.Result) string {
+	var said []string
+	switch {
+	case r.TimedOut:
+		said = append(said, fmt.Sprintf("The cell was stopped because it ran longer than its timeout of %s.", seconds(e.Timeout())))
+	case r.Cancelled:
+		said = append(said, "The cell was stopped because its call was cancelled.")
+	case r.Interrupt.Ran:
+		said = append(said, "The cell was stopped by interrupt_session.")
+	}
+	switch {
+	case r.Status == kernels.StatusDied && r.Death != nil:
+		said = append(said, deathRemark(*r.Death)...)
+	case r.Interrupt.Ran:
+		said = append(said, ladderRemark(r.Interrupt))
+	case r.Status == kernels.StatusAborted:
+		said = append(said, "The kernel did not run this cell, because an earlier one had failed: call again.")
+	}
+	if r.Reason != "" {
+		said = append(said, "Note: "+plain(r.Reason)+".")
+	}
+	return strings.Join(said, " ")
+}
+
+func ladderRemark(i sessions.InterruptReport) string {
+	switch {
+	case i.Rung == sessions.RungKillChildren:
+		return "It stopped when the processes that it had started were killed; variables are kept."
+	case i.VariablesKept:
+		return "Variables are kept."
+	}
+	return "Its kernel had to be restarted: variables are lost, files are kept."
+}
+
+// deathRemark tells of a death during the cell. The next cell's preamble repeats it for whoever calls then.
+func deathRemark(d kernels.Death) []string {
+	said := []string{sentence(plain(d.Cause)) + "."}
+	if d.OOM {
+		said = append(said, "Work on the data in pieces, use smaller types, or delete what is not needed.")
+	}
+	return append(said, "Variables are lost, files are kept; the next call runs on a new kernel.")
+}
+
+func sentence(s string) string {
+	s = strings.TrimSuffix(s, ".")
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// footer is the last line of a result: "[session analysis · cell 3 · ok · 0.12 s]".
+func footer(e *sessions.Execution, r sessions.Result) string {
+	session := e.SessionID()
+	if e.Minted() {
+		session += " (new: pass this session_id to go on with it)"
+	}
+	return fmt.Sprintf("[session %s · cell %d · %s · %s]", session, e.Number(), statusText(r), seconds(r.Duration))
+}
+
+func statusText(r sessions.Result) string {
+	switch {
+	case r.TimedOut:
+		return "timed out"
+	case r.Cancelled:
+		return "cancelled"
+	case r.Interrupt.Ran:
+		return "interrupted"
+	case r.Status == kernels.StatusDied:
+		return "kernel died"
+	}
+	return string(r.Status)
+}
+
+// seconds writes a duration as people read it: "0.12 s", "3.4 s", "75 s".
+func seconds(d time.Duration) string {
+	switch s := d.Seconds(); {
+	case s < 1:
+		return fmt.Sprintf("%.2f s", s)
+	case s < 10:
+		return fmt.Sprintf("%.1f s", s)
+	default:
+		return fmt.Sprintf("%.0f s", s)
+	}
+}

@@ -1,0 +1,126 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// The statuses of a HealthReport.
+const (
+	// HealthOK: kernels can be launched, under all limits.
+	HealthOK = "ok"
+	// HealthDegraded: kernels can be launched, but something is weaker than it should be.
+	HealthDegraded = "degraded"
+	// HealthDown: no kernel can be launched now.
+	HealthDown = "down"
+)
+
+// HealthReport says how the server is, without secrets and without anything of one owner.
+type HealthReport struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+	// UptimeSeconds is how long the server has been running; 0 when it is not known.
+	UptimeSeconds float64 `json:"uptime_seconds"`
+	// Provisioner is what launches kernels: "docker", "local".
+	Provisioner  string               `json:"provisioner"`
+	Capabilities kernels.Capabilities `json:"capabilities"`
+	// Sessions counts the sessions of all owners by state.
+	Sessions map[string]int `json:"sessions"`
+	// Problems are what keeps Status from being ok.
+	Problems []Problem `json:"problems"`
+}
+
+// Problem is one thing that is wrong, and what the operator must do.
+type Problem struct {
+	What string `json:"what"`
+	Hint string `json:"hint,omitempty"`
+}
+
+const healthSchema = `{"type":"object","properties":{"status":{"enum":["ok","degraded","down"]},"version":{"type":"string"},` +
+	`"uptime_seconds":{"type":"number"},"provisioner":{"type":"string"},"capabilities":{"type":"object"},` +
+	`"sessions":{"type":"object"},"problems":{"type":"array","items":{"type":"object"}}},"required":["status","version","problems"]}`
+
+// ReportHealth makes the report that can be made of the session manager and its provisioner.
+func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthReport {
+	p := cfg.Sessions.Config().Provisioner
+	report := HealthReport{
+		Status: HealthOK, Version: cfg.Version, Provisioner: p.Name(), Capabilities: p.Capabilities(),
+		Sessions: map[string]int{}, Problems: []Problem{},
+	}
+	if !started.IsZero() {
+		report.UptimeSeconds = time.Since(started).Round(time.Second).Seconds()
+	}
+	for state, n := range cfg.Sessions.Stats().Sessions {
+		report.Sessions[string(state)] = n
+	}
+	for _, warning := range report.Capabilities.Warnings {
+		report.Status = HealthDegraded
+		report.Problems = append(report.Problems, Problem{What: warning})
+	}
+	if err := p.Health(ctx); err != nil {
+		report.Status = HealthDown
+		report.Problems = append(report.Problems, Problem{What: err.Error(), Hint: fault.Hint(err)})
+	}
+	return report
+}
+
+func (s *service) healthTool() toolSpec {
+	return toolSpec{
+		name: "health", title: "Server health",
+		description: "Report whether kernels can be started, what runs them, which limits hold, how many sessions there are, and " +
+			"what is wrong.",
+		output: healthSchema, readOnly: true, idempotent: true, handle: s.health,
+	}
+}
+
+func (s *service) health(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if a := argumentsOf(r); a.err != nil {
+		return toolError(a.err), nil
+	}
+	report := HealthReport{}
+	if s.Health != nil {
+		report = s.Health(ctx)
+	} else {
+		report = s.ReportHealth(ctx, time.Time{})
+	}
+	if report.Problems == nil {
+		report.Problems = []Problem{}
+	}
+	return mcp.NewToolResultStructured(report, healthText(report)), nil
+}
+
+func healthText(h HealthReport) string {
+	total := 0
+	for _, n := range h.Sessions {
+		total += n
+	}
+	first := fmt.Sprintf("%s · cellblock %s · kernels by %s · %s", h.Status, h.Version, h.Provisioner, plural(int64(total), "session"))
+	if h.UptimeSeconds > 0 {
+		first += " · up " + (time.Duration(h.UptimeSeconds) * time.Second).String()
+	}
+	c := h.Capabilities
+	limits := "limits: memory " + orNot(c.Memory) + ", CPU " + orNot(c.CPU) + ", processes " + orNot(c.PIDs) +
+		"; isolation: network " + orNot(c.Network) + ", files " + orNot(c.Filesystem) + ", processes " + orNot(c.Processes)
+	lines := []string{first, limits}
+	for _, p := range h.Problems {
+		lines = append(lines, "problem: "+p.What)
+		if p.Hint != "" {
+			lines = append(lines, "  to do: "+p.Hint)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func orNot(by string) string {
+	if by == "" {
+		return "not enforced"
+	}
+	return by
+}

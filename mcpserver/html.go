@@ -1,0 +1,127 @@
+package mcpserver
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// htmlText reduces HTML to the text that a browser would show, with its lines, lists and tables. It is for outputs that
+// have no plainer form.
+func htmlText(source string) string {
+	w := htmlWriter{}
+	z := html.NewTokenizer(strings.NewReader(source))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return strings.TrimSpace(w.b.String())
+		case html.TextToken:
+			w.text(string(z.Text()))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, _ := z.TagName()
+			w.open(atom.Lookup(name))
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			w.close(atom.Lookup(name))
+		}
+	}
+}
+
+// htmlWriter joins texts as a browser lays them out: runs of white space are one space, blocks are lines.
+type htmlWriter struct {
+	b        strings.Builder
+	space    bool // white space is due before the next word
+	newlines int  // line ends at the end of b
+	silent   int  // depth of elements that show nothing
+	pre      int  // depth of elements that keep white space
+	cell     bool // the row has a cell already
+}
+
+func (w *htmlWriter) text(s string) {
+	switch {
+	case w.silent > 0 || s == "":
+		return
+	case w.pre > 0:
+		w.write(s)
+		return
+	}
+	words := strings.Fields(s)
+	w.space = w.space || strings.TrimLeft(s, " \t\r\n") != s
+	for _, word := range words {
+		if w.space && w.b.Len() > 0 && w.newlines == 0 {
+			w.write(" ")
+		}
+		w.write(word)
+		w.space = true
+	}
+	w.space = len(words) == 0 && w.space || strings.TrimRight(s, " \t\r\n") != s
+}
+
+func (w *htmlWriter) write(s string) {
+	w.b.WriteString(s)
+	w.newlines = len(s) - len(strings.TrimRight(s, "\n"))
+}
+
+// line begins a new line, unless the text is at the start of one.
+func (w *htmlWriter) line() {
+	w.space = false
+	if w.b.Len() > 0 && w.newlines == 0 {
+		w.write("\n")
+	}
+}
+
+func (w *htmlWriter) open(tag atom.Atom) {
+	switch tag {
+	case atom.Script, atom.Style, atom.Head, atom.Template:
+		w.silent++
+	case atom.Pre:
+		w.line()
+		w.pre++
+	case atom.Br:
+		w.space = false
+		w.write("\n")
+	case atom.Li:
+		w.line()
+		w.write("- ")
+		w.newlines = 1 // no space before the item's text
+	case atom.Tr:
+		w.line()
+		w.cell = false
+	case atom.Td, atom.Th:
+		w.space = false
+		if w.cell {
+			w.write(" | ")
+			w.newlines = 1
+		}
+		w.cell = true
+	default:
+		if isBlock(tag) {
+			w.line()
+		}
+	}
+}
+
+func (w *htmlWriter) close(tag atom.Atom) {
+	switch tag {
+	case atom.Script, atom.Style, atom.Head, atom.Template:
+		w.silent = max(0, w.silent-1)
+	case atom.Pre:
+		w.pre = max(0, w.pre-1)
+		w.line()
+	default:
+		if isBlock(tag) {
+			w.line()
+		}
+	}
+}
+
+func isBlock(tag atom.Atom) bool {
+	switch tag {
+	case atom.P, atom.Div, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Li, atom.Table,
+		atom.Tr, atom.Thead, atom.Tbody, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Blockquote, atom.Dl,
+		atom.Dt, atom.Dd, atom.Hr, atom.Form, atom.Figure, atom.Details, atom.Summary:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif" // decoded, and sent as PNG
+	"image/jpeg"
+	"image/png"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // decoded, and sent as PNG
+)
+
+const (
+	// maxSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
+	maxSide = 1568
+	// maxPixels bounds the images that are decoded at all: 200 MB of memory.
+	maxPixels = 50_000_000
+	minSide   = 256
+)
+
+// errNoRoom is returned for an image that does not fit even when it is made small.
+var errNoRoom = errors.New("the images of this result are too large together")
+
+// fitImage makes an image block of an image in base64, at most room bytes of base64 long. PNG and JPEG that fit go as they
+// are; others are decoded, scaled down and encoded again, as JPEG where PNG is too large.
+func fitImage(mime, encoded string, room int) (mcp.ImageContent, error) {
+	raw, err := decodeBase64(encoded)
+	if err != nil {
+		return mcp.ImageContent{}, err
+	}
+	config, format, err := image.DecodeConfig(bytes.NewReader(raw))
+	if err != nil {
+		return mcp.ImageContent{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+	}
+	if config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
+		return mcp.ImageContent{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
+	}
+	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= maxSide
+	if asIs && base64.StdEncoding.EncodedLen(len(raw)) <= room {
+		return imageBlock("image/"+format, raw), nil
+	}
+	img, _, err := image.Decode(bytes.NewReader(raw))
+	if err != nil {
+		return mcp.ImageContent{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+	}
+	return shrink(img, format, room)
+}
+
+// decodeBase64 also takes base64 in lines, as some kernels write it.
+func decodeBase64(s string) ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
+	if err != nil {
+		return nil, fmt.Errorf("not base64: %w", err)
+	}
+	return raw, nil
+}
+
+// shrink encodes img so that it fits, smaller and smaller.
+func shrink(img image.Image, format string, room int) (mcp.ImageContent, error) {
+	for side := maxSide; side >= minSide; side = side * 2 / 3 {
+		img = scale(img, side)
+		if format != "jpeg" {
+			if data, err := encodePNG(img); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
+				return imageBlock("image/png", data), nil
+			}
+		}
+		if data, err := encodeJPEG(img); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
+			return imageBlock("image/jpeg", data), nil
+		}
+	}
+	return mcp.ImageContent{}, errNoRoom
+}
+
+// scale returns img with its longest side at most side pixels.
+func scale(img image.Image, side int) image.Image {
+	b := img.Bounds()
+	longest := max(b.Dx(), b.Dy())
+	if longest <= side {
+		return img
+	}
+	small := image.NewNRGBA(image.Rect(0, 0, max(1, b.Dx()*side/longest), max(1, b.Dy()*side/longest)))
+	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Src, nil)
+	return small
+}
+
+func encodePNG(img image.Image) ([]byte, error) {
+	var b bytes.Buffer
+	err := png.Encode(&b, img)
+	return b.Bytes(), err
+}
+
+// encodeJPEG puts img on white, because JPEG knows no transparency and plots are dark on nothing.
+func encodeJPEG(img image.Image) ([]byte, error) {
+	opaque := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(opaque, opaque.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(opaque, opaque.Bounds(), img, img.Bounds().Min, draw.Over)
+	var b bytes.Buffer
+	err := jpeg.Encode(&b, opaque, &jpeg.Options{Quality: 85})
+	return b.Bytes(), err
+}
+
+func imageBlock(mime string, data []byte) mcp.ImageContent {
+	return mcp.NewImageContent(base64.StdEncoding.EncodeToString(data), mime)
+}

@@ -1,0 +1,140 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+const (
+	// lifeSign is the longest that a caller waits for progress: clients give up after a minute without.
+	lifeSign = 5 * time.Second
+	// progressPause is the shortest time between two notifications.
+	progressPause = 250 * time.Millisecond
+	// progressChars is the most text that one notification carries.
+	progressChars = 2000
+)
+
+// progress tells the caller of one call how its cell goes on: new text as it comes, and a sign of life where none comes.
+// A caller who sent no progress token is told nothing.
+type progress struct {
+	execution *sessions.Execution
+	send      func(elapsed float64, message string) error
+	began     time.Time
+	wake      chan struct{}
+	quit      chan struct{}
+	stopped   chan struct{}
+
+	mu   sync.Mutex
+	text longText
+}
+
+func (s *service) startProgress(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution) *progress {
+	if r.Params.Meta == nil || r.Params.Meta.ProgressToken == nil {
+		return nil
+	}
+	token := r.Params.Meta.ProgressToken
+	p := &progress{
+		execution: e, began: time.Now(),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
+		send: func(elapsed float64, message string) error {
+			return s.notify(ctx, "notifications/progress", map[string]any{
+				"progressToken": token, "progress": elapsed, "message": message,
+			})
+		},
+	}
+	go p.run()
+	return p
+}
+
+// add takes an output of the cell. It never waits for the caller.
+func (p *progress) add(out kernels.Output) {
+	if p == nil || out.Kind != kernels.OutputStream {
+		return
+	}
+	p.mu.Lock()
+	p.text.add(out.Text)
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends the notifications, after the last text was told.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	close(p.quit)
+	<-p.stopped
+}
+
+func (p *progress) run() {
+	defer close(p.stopped)
+	last := 0.0
+	for more := true; more; {
+		more = p.pause(last)
+		text := p.take()
+		if !more && text == "" {
+			return
+		}
+		// Progress must increase, also where the clock does not.
+		last = max(time.Since(p.began).Seconds(), last+0.001)
+		if p.send(last, p.message(text)) != nil {
+			<-p.quit // the caller cannot be reached: the result may still be
+			return
+		}
+	}
+}
+
+// pause waits until there is something to tell, but never less than progressPause after the last time. It returns false
+// when the cell has ended.
+func (p *progress) pause(last float64) bool {
+	sign := time.NewTimer(lifeSign)
+	defer sign.Stop()
+	if last > 0 {
+		select {
+		case <-time.After(progressPause):
+		case <-p.quit:
+			return false
+		}
+	}
+	select {
+	case <-p.wake:
+	case <-sign.C:
+	case <-p.quit:
+		return false
+	}
+	return true
+}
+
+// take returns the text that came since the last time, the end of it if it is long.
+func (p *progress) take() string {
+	p.mu.Lock()
+	text := p.text
+	p.text = longText{}
+	p.mu.Unlock()
+	head, tail := text.texts()
+	return strings.TrimRight(lastChars(head+tail, progressChars), "\n")
+}
+
+// message says where the cell is, and what it printed.
+func (p *progress) message(text string) string {
+	where := "running for " + seconds(time.Since(p.began))
+	if phase, started := p.execution.Phase(); phase == sessions.PhaseRunning {
+		where = "running for " + seconds(time.Since(started))
+	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
+		where = fmt.Sprintf("waiting for %s before it in the session", plural(int64(ahead), "cell"))
+	} else if phase == sessions.PhaseQueued {
+		where = "starting the kernel"
+	}
+	return joinLines(where, text)
+}

@@ -1,0 +1,83 @@
+// Package mcpserver is the Model Context Protocol's face of cellblock: the tools, what they accept, and how a cell's
+// outputs become content blocks that a model can read.
+//
+// A tool's handler takes the caller from the context, checks the arguments strictly, and asks the session manager. What
+// the caller can mend is told as a tool result with isError, never as a protocol error. Results are written for a model:
+// short, in order, and with the next step in them.
+package mcpserver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
+)
+
+// Config says what the tools work on. Sessions, Owner and Allowed are required.
+type Config struct {
+	Sessions *sessions.Manager
+	// Owner returns whose sessions a call is about. Its error is told to the caller.
+	Owner func(ctx context.Context) (sessions.Owner, error)
+	// Allowed tells whether the caller has a scope. It is not asked about tools without one.
+	Allowed func(ctx context.Context, scope string) bool
+	// Health makes the report of the health tool. Nil: the tool reports what the session manager knows.
+	Health func(ctx context.Context) HealthReport
+	// Version is the server's, for clients.
+	Version string
+	// Logger gets what operators should know. It is never given code, outputs or tokens. Nil means slog.Default.
+	Logger *slog.Logger
+	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
+	Languages []string
+}
+
+// service is what the handlers share.
+type service struct {
+	Config
+	budget budget
+	// notify sends a notification to the caller of a request.
+	notify func(ctx context.Context, method string, params map[string]any) error
+}
+
+const instructions = "Runs code in persistent, isolated Jupyter kernels. Give related calls the same session_id: variables, " +
+	"imports and files stay between them. The kernels have no network. Plots come back as images."
+
+// New returns an MCP server with the tools that a caller's scopes allow: others are not listed and cannot be called.
+func New(cfg Config) *server.MCPServer { return newService(cfg).server() }
+
+func newService(cfg Config) *service {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Languages == nil {
+		cfg.Languages = languages(cfg.Sessions)
+	}
+	return &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}
+}
+
+func languages(m *sessions.Manager) []string {
+	var names []string
+	for name := range m.Config().Runtimes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *service) server() *server.MCPServer {
+	hooks := &server.Hooks{}
+	hooks.AddAfterListTools(s.filterList)
+	srv := server.NewMCPServer("cellblock", s.Version,
+		server.WithTitle("cellblock"), server.WithInstructions(instructions),
+		server.WithToolCapabilities(false), server.WithHooks(hooks),
+		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),
+		server.WithToolHandlerMiddleware(s.recovered), server.WithToolHandlerMiddleware(s.guarded))
+	for _, t := range s.tools() {
+		srv.AddTool(t.tool(), t.handle)
+	}
+	return srv
+}

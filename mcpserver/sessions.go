@@ -1,0 +1,164 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/sessions"
+)
+
+// sessionEntry is one session in structured results.
+type sessionEntry struct {
+	ID          string  `json:"session_id"`
+	Language    string  `json:"language"`
+	State       string  `json:"state"`
+	Executions  int     `json:"executions"`
+	Generation  int     `json:"generation"`
+	Queue       int     `json:"queue"`
+	BusySeconds float64 `json:"busy_seconds"`
+	Created     string  `json:"created"`
+	LastUsed    string  `json:"last_used"`
+}
+
+const sessionsSchema = `{"type":"object","properties":{"sessions":{"type":"array","items":{"type":"object","properties":{` +
+	`"session_id":{"type":"string"},"language":{"type":"string"},"state":{"type":"string"},"executions":{"type":"integer"},` +
+	`"generation":{"type":"integer"},"queue":{"type":"integer"},"busy_seconds":{"type":"number"},` +
+	`"created":{"type":"string"},"last_used":{"type":"string"}},"required":["session_id","language","state"]}}},"required":["sessions"]}`
+
+func sessionArgument() mcp.ToolOption {
+	return mcp.WithString("session_id", mcp.Required(), mcp.Description("From list_sessions or an earlier call"))
+}
+
+func (s *service) listTool() toolSpec {
+	return toolSpec{
+		name: "list_sessions", title: "List sessions",
+		description: "List your sessions: language, state (starting, idle, busy, restarting, died), cells run and waiting.",
+		output:      sessionsSchema, readOnly: true, idempotent: true, handle: s.listSessions,
+	}
+}
+
+func (s *service) listSessions(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	owner, err := s.caller(ctx, argumentsOf(r))
+	if err != nil {
+		return toolError(err), nil
+	}
+	infos, err := s.Sessions.List(ctx, owner)
+	if err != nil {
+		return toolError(err), nil
+	}
+	entries, lines := []sessionEntry{}, []string{}
+	for _, info := range infos {
+		entries = append(entries, entryOf(info))
+		lines = append(lines, lineOf(info))
+	}
+	if len(lines) == 0 {
+		lines = []string{"No sessions. Running code with a session_id starts one."}
+	}
+	return mcp.NewToolResultStructured(map[string]any{"sessions": entries}, strings.Join(lines, "\n")), nil
+}
+
+func entryOf(i sessions.Info) sessionEntry {
+	return sessionEntry{
+		ID: i.ID, Language: i.Language, State: string(i.State), Executions: i.Executions, Generation: i.Generation,
+		Queue: i.Queue, BusySeconds: i.Busy.Round(time.Millisecond).Seconds(),
+		Created: i.Created.UTC().Format(time.RFC3339), LastUsed: i.LastUsed.UTC().Format(time.RFC3339),
+	}
+}
+
+// lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago".
+func lineOf(i sessions.Info) string {
+	parts := []string{i.ID, i.Language, string(i.State)}
+	if i.Busy > 0 {
+		parts[2] += " for " + seconds(i.Busy)
+	}
+	parts = append(parts, plural(int64(i.Executions), "cell"))
+	if i.Queue > 0 {
+		parts = append(parts, fmt.Sprintf("%d waiting", i.Queue))
+	}
+	if i.Generation > 1 {
+		parts = append(parts, fmt.Sprintf("kernel generation %d", i.Generation))
+	}
+	return strings.Join(append(parts, "used "+time.Since(i.LastUsed).Round(time.Second).String()+" ago"), " · ")
+}
+
+func (s *service) interruptTool() toolSpec {
+	return toolSpec{
+		name: "interrupt_session", title: "Interrupt a session",
+		description: "Stop the cell that a session is running. Variables are kept, unless the cell ignores the interrupt and its " +
+			"kernel must be restarted; the result says which.",
+		input: []mcp.ToolOption{sessionArgument()}, destructive: true, idempotent: true, handle: s.interruptSession,
+	}
+}
+
+func (s *service) interruptSession(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id")
+	id := a.required("session_id")
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	report, err := s.Sessions.Interrupt(ctx, owner, id)
+	switch {
+	case err != nil:
+		return toolError(err), nil
+	case !report.Ran:
+		return mcp.NewToolResultText(fmt.Sprintf("Session %s was not running anything; nothing was changed.", id)), nil
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("The running cell of session %s was stopped. %s", id, ladderRemark(report))), nil
+}
+
+func (s *service) restartTool() toolSpec {
+	return toolSpec{
+		name: "restart_session", title: "Restart a session",
+		description: "Give a session a fresh kernel: variables and imports are lost, files are kept, a running cell ends, waiting " +
+			"ones run afterwards.",
+		input: []mcp.ToolOption{sessionArgument()}, destructive: true, handle: s.restartSession,
+	}
+}
+
+func (s *service) restartSession(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id")
+	id := a.required("session_id")
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	info, err := s.Sessions.Restart(ctx, owner, id)
+	if err != nil {
+		return toolError(err), nil
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("Session %s has a fresh kernel (generation %d). Variables are lost, files are kept.",
+		id, info.Generation)), nil
+}
+
+func (s *service) closeTool() toolSpec {
+	return toolSpec{
+		name: "close_session", title: "Close a session",
+		description: "End a session and free its memory. Its files are kept and are there again when the session_id is used again, " +
+			"unless delete_files is true.",
+		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files", mcp.DefaultBool(false),
+			mcp.Description("Also delete its files, for good"))},
+		destructive: true, idempotent: true, handle: s.closeSession,
+	}
+}
+
+func (s *service) closeSession(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "delete_files")
+	id, deleteFiles := a.required("session_id"), a.flag("delete_files")
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{DeleteFiles: deleteFiles}); err != nil {
+		return toolError(err), nil
+	}
+	files := "its files are kept"
+	if deleteFiles {
+		files = "its files are deleted"
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("Session %s is closed; %s.", id, files)), nil
+}

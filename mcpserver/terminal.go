@@ -1,0 +1,186 @@
+package mcpserver
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// screenRows is how many lines a cursor can go back up, as in a terminal of that height.
+const screenRows = 24
+
+// plain returns what a terminal would show in the end for s: carriage returns and backspaces have overwritten, lines
+// that were erased are gone, colours and other control sequences (ECMA-48) are removed. So a progress bar that was
+// redrawn a thousand times is one line. The result is valid UTF-8 and holds no control characters but \n and \t.
+func plain(s string) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "�")
+	}
+	if strings.IndexFunc(s, isControl) < 0 {
+		return s
+	}
+	t := terminal{rows: []line{nil}}
+	t.out.Grow(len(s))
+	for len(s) > 0 {
+		s = t.consume(s)
+	}
+	for _, l := range t.rows {
+		t.write(l)
+	}
+	return t.out.String()
+}
+
+func isControl(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+}
+
+type line []rune
+
+// terminal is a screen of unbounded width. Lines that have scrolled off its top cannot be reached any more: they are out.
+type terminal struct {
+	out      strings.Builder
+	begun    bool // out holds a line, perhaps an empty one
+	rows     []line
+	row, col int
+}
+
+// consume deals with what s begins with and returns the rest.
+func (t *terminal) consume(s string) string {
+	if s[0] == 0x1b {
+		return t.escape(s[1:])
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	switch {
+	case r == 0x9b:
+		return t.control(s[n:])
+	case r == '\n':
+		t.newline()
+	case r == '\r':
+		t.col = 0
+	case r == '\b':
+		t.col = max(0, t.col-1)
+	case !isControl(r):
+		t.put(r)
+	}
+	return s[n:]
+}
+
+func (t *terminal) put(r rune) {
+	l := t.rows[t.row]
+	for len(l) < t.col {
+		l = append(l, ' ') // the line above may be shorter
+	}
+	if t.col < len(l) {
+		l[t.col] = r
+	} else {
+		l = append(l, r)
+	}
+	t.rows[t.row] = l
+	t.col++
+}
+
+func (t *terminal) newline() {
+	t.col = 0
+	t.row++
+	if t.row < len(t.rows) {
+		return
+	}
+	t.rows = append(t.rows, nil)
+	if len(t.rows) > screenRows {
+		t.write(t.rows[0])
+		t.rows = t.rows[1:]
+		t.row--
+	}
+}
+
+func (t *terminal) write(l line) {
+	if t.begun {
+		t.out.WriteByte('\n')
+	}
+	t.begun = true
+	t.out.WriteString(string(l))
+}
+
+// escape deals with what follows an ESC and returns the rest.
+func (t *terminal) escape(s string) string {
+	if s == "" {
+		return s
+	}
+	switch s[0] {
+	case '[':
+		return t.control(s[1:])
+	case ']', 'P', 'X', '^', '_':
+		return afterString(s[1:])
+	case '(', ')', '*', '+': // a character set, named by one more byte
+		return s[min(2, len(s)):]
+	case 0x1b, '\n', '\r':
+		return s // not a sequence after all
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return s[n:]
+}
+
+// control deals with a control sequence: parameters, intermediates, one final byte. Of those that move or erase, only
+// what progress bars use is obeyed.
+func (t *terminal) control(s string) string {
+	i := 0
+	for i < len(s) && s[i] >= 0x20 && s[i] <= 0x3f {
+		i++
+	}
+	if i == len(s) {
+		return ""
+	}
+	parameters, final := s[:i], s[i]
+	if final < 0x40 || final > 0x7e {
+		return s[i:] // broken off
+	}
+	switch final {
+	case 'A':
+		t.row = max(0, t.row-count(parameters))
+	case 'K':
+		t.erase(parameters)
+	}
+	return s[i+1:]
+}
+
+// erase is EL: to the end of the line, to its beginning (1), or all of it (2).
+func (t *terminal) erase(parameters string) {
+	l := t.rows[t.row]
+	switch parameters {
+	case "", "0":
+		t.rows[t.row] = l[:min(t.col, len(l))]
+	case "1":
+		for i := range min(t.col+1, len(l)) {
+			l[i] = ' '
+		}
+	case "2":
+		t.rows[t.row] = nil
+		for range min(t.col, len(l)) {
+			t.rows[t.row] = append(t.rows[t.row], ' ')
+		}
+	}
+}
+
+// count is the number that a sequence's parameters are; at least 1, and no more than the screen has rows.
+func count(parameters string) int {
+	n, err := strconv.Atoi(parameters)
+	if err != nil || n < 1 {
+		return 1
+	}
+	return min(n, screenRows)
+}
+
+// afterString returns what follows a control string, which ends with BEL, ST or ESC \. One that does not end soon is
+// taken for text.
+func afterString(s string) string {
+	const most = 4096
+	for i, r := range s[:min(len(s), most)] {
+		switch r {
+		case 0x07, 0x9c:
+			return s[i+utf8.RuneLen(r):]
+		case 0x1b:
+			return strings.TrimPrefix(s[i+1:], "\\")
+		}
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// left counts what is left out at one place.
+type left struct {
+	chars, lines int64
+	outputs      int64 // whole outputs that are no text
+}
+
+func (l left) plus(m left) left {
+	return left{l.chars + m.chars, l.lines + m.lines, l.outputs + m.outputs}
+}
+
+func (l left) none() bool { return l == left{} }
+
+// String is the line that stands where something is left out.
+func (l left) String() string {
+	var parts []string
+	if l.chars > 0 || l.outputs == 0 {
+		parts = append(parts, fmt.Sprintf("%s (%s)", plural(l.chars, "character"), plural(l.lines, "line")))
+	}
+	if l.outputs > 0 {
+		parts = append(parts, plural(l.outputs, "output"))
+	}
+	return "… " + strings.Join(parts, " and ") + " left out here …"
+}
+
+// leftOf counts text.
+func leftOf(s string) left {
+	return left{chars: int64(utf8.RuneCountInString(s)), lines: int64(strings.Count(s, "\n"))}
+}
+
+// firstChars returns the first n characters of s, without its last line where that is cut off, unless too little would be
+// left.
+func firstChars(s string, n int) string {
+	end := runeOffset(s, n)
+	if end == len(s) {
+		return s
+	}
+	if i := strings.LastIndexByte(s[:end], '\n') + 1; i > end/2 {
+		end = i
+	}
+	return s[:end]
+}
+
+// lastChars returns the last n characters of s, without its first line where that is cut off, unless too little would be
+// left.
+func lastChars(s string, n int) string {
+	start := len(s)
+	for i := 0; i < n && start > 0; i++ {
+		_, size := utf8.DecodeLastRuneInString(s[:start])
+		start -= size
+	}
+	if start == 0 || s[start-1] == '\n' {
+		return s[start:]
+	}
+	if i := strings.IndexByte(s[start:], '\n') + 1; i > 0 && i < (len(s)-start)/2 {
+		start += i
+	}
+	return s[start:]
+}
+
+// runeOffset is where the n-th character of s begins, or len(s).
+func runeOffset(s string, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// cutMiddle returns s if it has at most n characters, else its head and tail with what is left out counted between.
+func cutMiddle(s string, n int) string {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	head, tail := firstChars(s, n/2), lastChars(s, n-n/2)
+	missing := leftOf(s[len(head) : len(s)-len(tail)])
+	return joinLines(head, missing.String(), tail)
+}
+
+// joinLines joins texts so that each begins on a line of its own.
+func joinLines(texts ...string) string {
+	var b strings.Builder
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		if s := b.String(); s != "" && !strings.HasSuffix(s, "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// plural returns "1 line" or "20,000 lines".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(n) + " " + noun + "s"
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// bytesText returns "2 GiB".
+func bytesText(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + " " + units[unit]
+}

@@ -1,0 +1,126 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/internal/fault"
+)
+
+// The scopes that tools need beside "<language>:execute".
+const (
+	ScopeRead   = "sessions:read"
+	ScopeManage = "sessions:manage"
+)
+
+const executePrefix = "execute_"
+
+// scopes is the one table of what a tool needs, but for the execute tools, whose scope carries their language. An empty
+// scope is for every caller whose token verifies.
+var scopes = map[string]string{
+	"list_sessions":     ScopeRead,
+	"interrupt_session": ScopeManage,
+	"restart_session":   ScopeManage,
+	"close_session":     ScopeManage,
+	"health":            "",
+}
+
+// RequiredScope returns the scope that a call of a tool needs, "" if none, and whether there can be a tool of that name.
+// The transport may refuse a call by it before the call is dispatched.
+func RequiredScope(tool string) (scope string, known bool) {
+	if language, ok := strings.CutPrefix(tool, executePrefix); ok && language != "" {
+		return language + ":execute", true
+	}
+	scope, known = scopes[tool]
+	return scope, known
+}
+
+// ToolScopes returns the scope of every tool that New registers for cfg.
+func ToolScopes(cfg Config) map[string]string {
+	table := map[string]string{}
+	for _, t := range newService(cfg).tools() {
+		table[t.name], _ = RequiredScope(t.name)
+	}
+	return table
+}
+
+// toolSpec is one tool. Every hint must be set: a client shows them to its user before he agrees to a call.
+type toolSpec struct {
+	name, title, description string
+	input                    []mcp.ToolOption
+	output                   string // JSON Schema of structuredContent; empty for none
+	readOnly, destructive    bool
+	idempotent               bool
+	handle                   server.ToolHandlerFunc
+}
+
+func (s *service) tools() []toolSpec {
+	var all []toolSpec
+	for _, language := range s.Languages {
+		all = append(all, s.executeTool(language))
+	}
+	return append(all, s.listTool(), s.interruptTool(), s.restartTool(), s.closeTool(), s.healthTool())
+}
+
+// tool is the specification in mcp-go's form. No tool reaches anything outside its sandbox: the world is closed.
+func (t toolSpec) tool() mcp.Tool {
+	options := append([]mcp.ToolOption{
+		mcp.WithToolTitle(t.title), mcp.WithDescription(t.description),
+		mcp.WithReadOnlyHintAnnotation(t.readOnly), mcp.WithDestructiveHintAnnotation(t.destructive),
+		mcp.WithIdempotentHintAnnotation(t.idempotent), mcp.WithOpenWorldHintAnnotation(false),
+		mcp.WithSchemaAdditionalProperties(false),
+	}, t.input...)
+	if t.output != "" {
+		options = append(options, mcp.WithRawOutputSchema([]byte(t.output)))
+	}
+	tool := mcp.NewTool(t.name, options...)
+	tool.Annotations.Title = ""
+	return tool
+}
+
+// filterList takes from a list the tools that the caller may not call.
+func (s *service) filterList(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool { return !s.allowed(ctx, t.Name) })
+}
+
+func (s *service) allowed(ctx context.Context, tool string) bool {
+	scope, known := RequiredScope(tool)
+	return known && (scope == "" || s.Allowed(ctx, scope))
+}
+
+// guarded refuses calls that the caller's scopes do not allow. A tool filter of mcp-go would say that there is no such
+// tool; this says what is missing.
+func (s *service) guarded(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if !s.allowed(ctx, r.Params.Name) {
+			scope, _ := RequiredScope(r.Params.Name)
+			return toolError(fault.New(fault.Forbidden, "%s needs the scope %q, which this token does not have",
+				r.Params.Name, scope).WithHint("use a token with the scope %q", scope)), nil
+		}
+		return next(ctx, r)
+	}
+}
+
+// recovered turns a handler's panic into an error of that call alone.
+func (s *service) recovered(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	return func(ctx context.Context, r mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.Logger.Error("tool handler panicked", "tool", r.Params.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				result, err = toolError(fault.New(fault.Internal, "%s failed inside the server", r.Params.Name)), nil
+			}
+		}()
+		return next(ctx, r)
+	}
+}
+
+// toolError is a result that tells the model what went wrong and what it can do.
+func toolError(err error) *mcp.CallToolResult {
+	return mcp.NewToolResultError(plain("Error: " + fault.Text(err)))
+}

@@ -1,0 +1,141 @@
+package mcpserver
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cellblock/kernels"
+)
+
+// Bounds of one error, in characters and frames.
+const (
+	maxMessage = 4000
+	maxFrames  = 20
+)
+
+// errorText writes an error for a reader who knows his own code: of each exception the user's frames with the line that
+// was running, and the last frame, where it was raised. What lies between, in libraries, is counted. It understands
+// IPython's tracebacks, where every frame is an element; other kernels' are kept as they are, within bounds.
+func errorText(e kernels.ExecError) string {
+	var t traceback
+	for _, element := range e.Traceback {
+		t.add(strings.Trim(plain(element), "\n"))
+	}
+	t.endException()
+	text := strings.Join(t.lines, "\n")
+	if !strings.Contains(text, e.Name) || text == "" {
+		text = joinLines(text, cutMiddle(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": "), maxMessage))
+	}
+	return cutMiddle(text, 4*maxMessage)
+}
+
+// frame is one level of a traceback.
+type frame struct {
+	header string
+	body   []string
+	user   bool
+}
+
+// traceback collects the frames of one exception after the other.
+type traceback struct {
+	frames []frame
+	lines  []string
+}
+
+var (
+	rule    = regexp.MustCompile(`^-{20,}$`)
+	heading = regexp.MustCompile(`^(\S+ +)?Traceback \(most recent call last\):?$`)
+	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
+	place   = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
+	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|lib/python[\d.]*)/)`)
+	arrow   = regexp.MustCompile(`^-+> ?\d*`)
+)
+
+// add takes one element of a traceback.
+func (t *traceback) add(element string) {
+	lines := strings.Split(element, "\n")
+	if place.MatchString(lines[0]) {
+		t.addFrame(lines)
+		return
+	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return rule.MatchString(l) || heading.MatchString(l) })
+	if len(lines) == 0 || strings.Join(lines, "") == "" {
+		return
+	}
+	if strings.HasPrefix(lines[0], "    [... ") { // IPython has left out frames that repeat
+		t.frames = append(t.frames, frame{header: strings.TrimSpace(lines[0]), user: true})
+		return
+	}
+	t.message(lines)
+}
+
+// addFrame takes the lines of a frame. A syntax error's element goes on with its message, which is not indented.
+func (t *traceback) addFrame(lines []string) {
+	f := frame{header: lines[0], user: !library.MatchString(lines[0])}
+	end := 1
+	for end < len(lines) && (lines[end] == "" || strings.HasPrefix(lines[end], " ") || arrow.MatchString(lines[end])) {
+		end++
+	}
+	f.body = running(lines[1:end])
+	t.frames = append(t.frames, f)
+	if end < len(lines) {
+		t.message(lines[end:])
+	}
+}
+
+// running keeps of a frame's source only the line that was running, if one is marked; else all of it, the caret of a
+// syntax error too.
+func running(body []string) []string {
+	body = slices.DeleteFunc(slices.Clone(body), func(l string) bool { return strings.TrimSpace(l) == "" })
+	if i := slices.IndexFunc(body, arrow.MatchString); i >= 0 {
+		return body[i : i+1]
+	}
+	return body[:min(len(body), 6)]
+}
+
+// message takes what is not a frame: the exception itself, or how it is linked to the next.
+func (t *traceback) message(lines []string) {
+	t.endException()
+	t.lines = append(t.lines, cutMiddle(strings.Join(lines, "\n"), maxMessage))
+}
+
+// endException writes the frames that are kept of the exception whose message comes now.
+func (t *traceback) endException() {
+	kept := make([]bool, len(t.frames))
+	for i, f := range t.frames {
+		kept[i] = f.user || i == len(t.frames)-1
+	}
+	thin(kept)
+	for i := 0; i < len(t.frames); {
+		if kept[i] {
+			t.lines = append(t.lines, strings.TrimSpace(t.frames[i].header))
+			t.lines = append(t.lines, t.frames[i].body...)
+			i++
+			continue
+		}
+		first := i
+		for i < len(t.frames) && !kept[i] {
+			i++
+		}
+		t.lines = append(t.lines, fmt.Sprintf("  … %s left out …", plural(int64(i-first), "inner frame")))
+	}
+	t.frames = nil
+}
+
+// thin drops the middle of more frames than anybody reads.
+func thin(kept []bool) {
+	var indices []int
+	for i, k := range kept {
+		if k {
+			indices = append(indices, i)
+		}
+	}
+	const head = maxFrames / 4
+	for n, i := range indices {
+		if n >= head && n < len(indices)-(maxFrames-head) {
+			kept[i] = false
+		}
+	}
+}
