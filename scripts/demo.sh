@@ -11,7 +11,7 @@ mkdir -p "$OUT" "$STATE"
 rm -f "$OUT"/plot-*.png "$STATE"/server.log
 
 # With an engine at hand kernels run in containers, for which an image is needed once.
-if bin/cellblock doctor --engine >/dev/null 2>&1 && ! bin/cellblock doctor --image >/dev/null 2>&1; then
+if bin/cellblock doctor --check engine >/dev/null 2>&1 && ! bin/cellblock doctor --check image >/dev/null 2>&1; then
 	say "a container engine is here, but not the kernels' image: building it once (make image)"
 	scripts/image.sh >"$STATE/image.log" 2>&1 ||
 		say "the image could not be built (see $STATE/image.log); going on with the local sandbox"
@@ -23,14 +23,14 @@ SERVER=$!
 trap 'kill $SERVER 2>/dev/null || true; wait $SERVER 2>/dev/null || true; rm -rf "$RUN"' EXIT
 
 # The server says "ready" on stderr when it serves; tail ends with the server.
-READY=$(timeout 60 tail -n +1 -f --pid=$SERVER "$STATE/server.log" | grep -m1 'ready' || true)
+READY=$(timeout 60 tail -n +1 -f --pid=$SERVER "$STATE/server.log" | grep -m1 'is ready at' || true)
 if [ -z "$READY" ]; then
 	say "the server did not come up:"
 	cat "$STATE/server.log" >&2
 	exit 1
 fi
 URL=$(sed -E 's/.*(http:\/\/[^ ]+\/mcp).*/\1/' <<<"$READY")
-say "$(bin/cellblock version), kernels: $(bin/cellblock doctor --summary --url "${URL%/mcp}" || true)"
+say "${READY%% · token*}"
 [ -x bin/datascience ] && [ bin/datascience -nt examples/datascience/main.go ] || go build -o bin/datascience ./examples/datascience
 bin/datascience -url "$URL" -token-file "$STATE/data/dev_token.txt" -out "$OUT"
 

@@ -22,6 +22,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/nearest"
 	"cellblock/kernels"
+	"cellblock/kernels/docker"
 )
 
 // Config is the whole configuration. Every field is a key of the YAML file (nested with dots), an environment variable
@@ -122,7 +123,7 @@ func defaults() map[string]any {
 		"addr": "127.0.0.1:8787", "public_url": "",
 		"data_dir": defaultDataDir(), "run_dir": defaultRunDir(),
 		"provisioner": "auto", "sandbox": "bwrap", "allow_unenforced": false,
-		"kernel_uid": 64042, "kernel_gid": 64042,
+		"kernel_uid": docker.DefaultUID, "kernel_gid": docker.DefaultUID,
 		"python": "", "shim": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
 		"timeout.default": "10m", "timeout.max": "1h",

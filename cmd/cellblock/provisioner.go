@@ -63,19 +63,27 @@ func dockerBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*back
 		runtimes[l.Name] = runtimeOf(l)
 		wanted = append(wanted, l.Image)
 	}
-	uid, gid := kernelUser(cfg)
+	host, where := cfg.Docker.Host, "containers of "+cfg.Docker.Host
+	if host == "" {
+		found, kind, err := docker.Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		host, where = found, kind+" containers"
+	}
 	p, err := docker.New(docker.Config{
-		Host: cfg.Docker.Host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation,
-		ShimPath: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: uid, GID: gid,
+		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation,
+		Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
 		AllowUnenforced: cfg.AllowUnenforced, Images: wanted, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := p.Health(ctx); err != nil {
+		_ = p.Close()
 		return nil, err
 	}
-	return &backend{Provisioner: p, runtimes: runtimes, where: p.Describe(ctx)}, nil
+	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
 }
 
 func localBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
@@ -98,16 +106,16 @@ func localBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backe
 		}
 		runtimes[l.Name] = runtimeOf(l)
 	}
-	uid, gid := kernelUser(cfg)
 	p, err := local.New(local.Config{
 		StateDir: filepath.Join(cfg.DataDir, "local"), RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
-		UID: uid, GID: gid, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
+		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
 		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := p.Health(ctx); err != nil {
+		_ = p.Close()
 		return nil, err
 	}
 	where := "bubblewrap sandbox, Python " + python.Version
@@ -122,14 +130,6 @@ func runtimeOf(l images.Language) sessions.Runtime {
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
 		InterruptMode: l.InterruptMode, Transport: l.Transport,
 	}}
-}
-
-// kernelUser is who kernels run as: never root.
-func kernelUser(cfg *Config) (uid, gid int) {
-	if os.Geteuid() == 0 {
-		return cfg.KernelUID, cfg.KernelGID
-	}
-	return os.Geteuid(), os.Getegid()
 }
 
 // findShim returns the path of the shim's binary: the configured one, or the one beside this program.

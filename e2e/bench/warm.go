@@ -89,7 +89,7 @@ func timed(n int, f func() error) ([]float64, error) {
 func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, func(), error) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == 0 {
-		uid, gid = 64042, 64042
+		uid, gid = local.DefaultUID, local.DefaultUID
 	}
 	p, err := local.New(local.Config{
 		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "r"),

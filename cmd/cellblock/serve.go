@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
+	"cellblock/web"
+)
+
+func newServe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP over HTTP",
+		Long: `Serves MCP over HTTP at /mcp. With no MCP_* variable set it runs in dev mode: it listens on loopback only, makes a key
+pair and a token in the data folder by itself, and says where the token is. It is ready when it says so on standard error.
+The first SIGTERM or SIGINT stops it gracefully, the second faster, the third at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd) },
+	}
+	addServerFlags(cmd)
+	flags := cmd.Flags()
+	flags.String("addr", "", "where to listen (default 127.0.0.1:8787; port 0: a free one)")
+	flags.String("public-url", "", "the address that clients use, behind a proxy")
+	return cmd
+}
+
+func runServe(cmd *cobra.Command) error {
+	cfg, err := configFor(cmd)
+	if err != nil {
+		return err
+	}
+	env, err := auth.ConfigFromEnv(os.Environ())
+	if err != nil {
+		return err
+	}
+	if err := checkDevAddr(env, cfg.Addr); err != nil {
+		return err
+	}
+	graceful, forced, release := stopSignals(cmd.Context())
+	defer release()
+	logger := newLogger(cfg.Log)
+	a, err := newApp(graceful, cfg, logger, access{owner: tokenOwner, allowed: tokenAllows})
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.serveHTTP(graceful, forced, cfg, env), a.close(forced))
+}
+
+// checkDevAddr keeps dev mode, whose token lies in a file, off the network.
+func checkDevAddr(env auth.EnvConfig, addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fault.New(fault.Invalid, "addr: %w", err).WithHint("Write it as 127.0.0.1:8787")
+	}
+	if ip := net.ParseIP(host); !env.Dev() || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "dev mode listens on loopback addresses only, and %s is none", addr).
+		WithHint("Use --addr 127.0.0.1:8787, or set %s and %s to verify your issuer's tokens.", auth.EnvPublicKeyPath, auth.EnvIssuer)
+}
+
+func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig) error {
+	listener, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
+	}
+	base := cfg.PublicURL
+	if base == "" {
+		base = "http://" + listener.Addr().String()
+	}
+	verifier, tokenPath, err := verifierFor(env, cfg, base+"/mcp")
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	handler, err := a.handler(cfg, env, verifier, base)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
+	return web.Serve(graceful, forced, listener, handler)
+}
+
+// verifierFor returns what verifies tokens, and in dev mode the file that holds one.
+func verifierFor(env auth.EnvConfig, cfg *Config, audience string) (auth.Verifier, string, error) {
+	if !env.Dev() {
+		v, err := env.Verifier(audience)
+		return v, "", err
+	}
+	dev, err := auth.EnsureDev(cfg.DataDir)
+	if err != nil {
+		return nil, "", err
+	}
+	return dev.Verifier(), dev.TokenPath(), nil
+}
+
+func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, base string) (http.Handler, error) {
+	key, err := transport.LoadSessionKey(filepath.Join(cfg.DataDir, "mcp_session_key"))
+	if err != nil {
+		return nil, err
+	}
+	bearer := auth.BearerOptions{Logger: a.logger, ResourceMetadata: base + web.MetadataPath}
+	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
+		Owner: requestOwner, Key: key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
+		Authorize: authorize, Logger: a.logger,
+		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
+			auth.InsufficientScope(w, bearer, missingScope(err))
+		},
+	})
+	return web.New(web.Config{
+		MCP: mcp, Verifier: verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
+		Health: a.webHealth, Version: version, Logger: a.logger,
+	}), nil
+}
+
+// readyLine is the one line that tells a person, or a script, that the server serves, and how to use it.
+func readyLine(base, where, tokenPath string) string {
+	line := fmt.Sprintf("cellblock %s is ready at %s/mcp · kernels: %s", version, base, where)
+	token := "$TOKEN"
+	if tokenPath != "" {
+		line += " · token: " + tokenPath
+		token = "$(cat " + tokenPath + ")"
+	}
+	return line + fmt.Sprintf(` · claude mcp add --transport http cellblock %s/mcp --header "Authorization: Bearer %s"`, base, token)
+}
+
+// scopeError says which scope a call lacks.
+type scopeError struct {
+	*fault.Error
+	scope string
+}
+
+func (e *scopeError) Unwrap() error { return e.Error }
+
+// authorize refuses a call of a tool, as its body names it, that the token may not make.
+func authorize(ctx context.Context, method, tool string) error {
+	if method != "tools/call" {
+		return nil
+	}
+	scope, known := mcpserver.RequiredScope(tool)
+	if !known || scope == "" || tokenAllows(ctx, scope) {
+		return nil
+	}
+	return &scopeError{scope: scope, Error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, tool).
+		WithHint("Ask for a token with that scope.")}
+}
+
+func missingScope(err error) string {
+	var missing *scopeError
+	if errors.As(err, &missing) {
+		return missing.scope
+	}
+	return ""
+}
+
+func tokenAllows(ctx context.Context, scope string) bool {
+	p, ok := auth.FromContext(ctx)
+	return ok && (scope == "" || p.Has(scope))
+}
+
+func tokenOwner(ctx context.Context) (sessions.Owner, error) {
+	p, ok := auth.FromContext(ctx)
+	if !ok {
+		return sessions.Owner{}, fault.New(fault.Unauthenticated, "nobody is signed in")
+	}
+	return sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}, nil
+}
+
+func requestOwner(r *http.Request) string {
+	p, _ := auth.FromContext(r.Context())
+	return p.Owner()
+}
+
+var _ = slog.Default

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"cellblock/sessions"
+)
+
+// localOwner is whom sessions belong to over stdio: the one user at this machine.
+var localOwner = sessions.Owner{Issuer: "stdio", Subject: "local"}
+
+func newStdio() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stdio",
+		Short: "Serve MCP on standard input and output, for one local user",
+		Long: `Serves the same tools as serve on standard input and output, for clients that start their servers themselves, such as
+Claude Desktop. The kernels end with it; files in workspaces are kept.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStdio(cmd) },
+	}
+	addServerFlags(cmd)
+	return cmd
+}
+
+func runStdio(cmd *cobra.Command) error {
+	cfg, err := configFor(cmd)
+	if err != nil {
+		return err
+	}
+	graceful, forced, release := stopSignals(cmd.Context())
+	defer release()
+	a, err := newApp(graceful, cfg, newLogger(cfg.Log), access{
+		owner:   func(context.Context) (sessions.Owner, error) { return localOwner, nil },
+		allowed: func(context.Context, string) bool { return true },
+	})
+	if err != nil {
+		return err
+	}
+	err = a.dispatcher.ServeStdio(graceful, os.Stdin, os.Stdout)
+	if errors.Is(err, context.Canceled) {
+		err = nil // stopped by a signal, as asked
+	}
+	return errors.Join(err, a.close(forced))
+}
