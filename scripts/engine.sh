@@ -79,17 +79,30 @@ start_docker() {
 	echo "DOCKER_HOST=unix://$dir/docker.sock"
 }
 
-# podman_config writes the service's own configuration. The defaults come from a distribution's files that may name a
-# runtime that does not run on this host's cgroups, and from the caller's ulimits, which may be too high to be set again.
+# hard LETTER: the hard limit of ulimit, as a number that podman understands (-1: none).
+hard() {
+	local limit
+	limit=$(ulimit -H "-$1")
+	if [ "$limit" = unlimited ]; then limit=-1; fi
+	echo "$limit"
+}
+
+# podman_config writes the service's own configuration: a runtime that runs on this host's cgroups, and the limits that
+# the host sets, because podman's own are higher and a host may not let it raise them.
 podman_config() {
-	local dir=$1 runtime=crun
+	local dir=$1 runtime=crun nofile nproc
+	nofile=$(hard n) nproc=$(hard u)
+	# Podman lowers its own to the number of pids, and could not raise a container's above that again.
+	if [ "$nproc" = -1 ] || [ "$nproc" -gt "$(cat /proc/sys/kernel/pid_max)" ]; then
+		nproc=$(cat /proc/sys/kernel/pid_max)
+	fi
 	# crun of Debian 12 fails on cgroup v1.
 	if command -v runc >/dev/null && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then
 		runtime=runc
 	fi
 	cat >"$dir/containers.conf" <<-CFG
 		[containers]
-		default_ulimits = ["nofile=65536:65536", "nproc=32768:32768"]
+		default_ulimits = ["nofile=$nofile:$nofile", "nproc=$nproc:$nproc"]
 		[engine]
 		runtime = "$runtime"
 		cgroup_manager = "cgroupfs"

@@ -8,9 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// listenPause is between two attempts to connect to a socket that is not listened on yet.
+const listenPause = 2 * time.Millisecond
 
 // socketCarrier is a Unix socket in a folder of the host that only this kernel's container has mounted. Users' code can
 // write there too, so what lies in it is opened without following links, and must be a socket.
@@ -72,8 +76,13 @@ func (c *socketCarrier) await(ctx context.Context) error {
 		if ctx.Err() != nil || !notYet(err) {
 			return errors.Join(ctx.Err(), err)
 		}
+		var listening <-chan time.Time
+		if refused(err) { // it is made, and nothing will tell when it is listened on: that is a moment later
+			listening = time.After(listenPause)
+		}
 		select {
 		case <-watcher.Events:
+		case <-listening:
 		case err := <-watcher.Errors:
 			return err
 		case <-ctx.Done():

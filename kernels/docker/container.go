@@ -50,8 +50,10 @@ const (
 type plan struct {
 	spec         kernels.Spec
 	installation string
+	kind         string // of engine
 	runtime      string
 	user         identity
+	ulimits      []*units.Ulimit // where the limits say nothing
 	imageEnv     []string
 	shim         mount.Mount
 	workspace    mount.Mount
@@ -81,6 +83,8 @@ func (p plan) config() (*container.Config, *container.HostConfig) {
 		WorkingDir: workspaceDir,
 		Env:        []string{stream.ConfigEnv + "=" + p.shimConfig()},
 		Labels:     p.labels(),
+		// An image's own check would run its command beside the kernel.
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 	}
 	logs := container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": logSize}}
 	if p.carrier() == CarrierStdio {
@@ -101,7 +105,7 @@ func (p plan) config() (*container.Config, *container.HostConfig) {
 		ShmSize:        p.spec.Limits.Tmp,
 		UsernsMode:     container.UsernsMode(p.user.userns),
 		Runtime:        p.runtime,
-		Resources:      resources(p.spec.Limits),
+		Resources:      p.resources(),
 		Mounts:         p.mounts(),
 		Init:           &no,
 	}
@@ -137,15 +141,22 @@ func (p plan) tmpfs() map[string]string {
 		}
 		return o
 	}
-	return map[string]string{
+	folders := map[string]string{
 		"/tmp":    options(p.spec.Limits.Tmp),
 		homeDir:   options(homeSize),
 		kernelDir: options(kernelDirSize),
 	}
+	if p.kind == KindPodman { // which makes these writable and executable, read-only root or not
+		for _, dir := range []string{"/run", "/var/tmp"} {
+			folders[dir] = "ro,noexec,nosuid,nodev,size=64k"
+		}
+	}
+	return folders
 }
 
 // resources translates the limits. Swap is memory and swap together for the engine, so that equal means none.
-func resources(l kernels.Limits) container.Resources {
+func (p plan) resources() container.Resources {
+	l := p.spec.Limits
 	r := container.Resources{
 		Memory: l.Memory, MemorySwap: l.Memory,
 		NanoCPUs: int64(math.Round(l.CPUs * cpuUnit)),
@@ -159,6 +170,11 @@ func resources(l kernels.Limits) container.Resources {
 	}
 	if l.Files > 0 {
 		r.Ulimits = append(r.Ulimits, &units.Ulimit{Name: "nofile", Soft: l.Files, Hard: l.Files})
+	}
+	for _, u := range p.ulimits {
+		if !slices.ContainsFunc(r.Ulimits, func(have *units.Ulimit) bool { return have.Name == u.Name }) {
+			r.Ulimits = append(r.Ulimits, u)
+		}
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
+	"github.com/docker/go-units"
 )
 
 // engine is what we know of the engine once it has answered.
@@ -24,6 +24,8 @@ type engine struct {
 	carrier Carrier
 	files   Files
 	user    identity
+	// ulimits are set on every container that does not ask for others.
+	ulimits []*units.Ulimit
 	// weaknesses are sentences about what this engine does not enforce.
 	weaknesses []string
 }
@@ -78,6 +80,9 @@ func (e *engine) choose(cfg Config) {
 	}
 	e.user = chooseIdentity(cfg, e.kind, e.info)
 	e.weaknesses = engineWeaknesses(e.info)
+	if e.kind == KindPodman && place == placeHere {
+		e.ulimits = ownUlimits()
+	}
 }
 
 // place is where the engine is, seen from the server.
@@ -92,26 +97,18 @@ const (
 	placeHere
 )
 
-// locate tells where the engine is.
+// locate tells where the engine is. One behind a socket of this system may still be in a virtual machine, or outside of
+// the container that the server runs in; an engine whose data folder is here is here itself.
 func locate(host string, info system.Info) place {
-	local := strings.HasPrefix(host, "unix://") || strings.HasPrefix(host, "npipe://")
 	switch {
-	case !local || inContainer():
+	case !strings.HasPrefix(host, "unix://") && !strings.HasPrefix(host, "npipe://"):
 		return placeAway
 	case runtime.GOOS != "linux" || strings.Contains(info.OperatingSystem, "Docker Desktop"):
 		return placeVM
+	case !exists(info.DockerRootDir):
+		return placeAway
 	}
 	return placeHere
-}
-
-// inContainer reports whether the server itself runs in a container, where its paths mean nothing to the engine.
-func inContainer() bool {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // chooseIdentity says who kernels are.

@@ -21,10 +21,7 @@ func (p *Provisioner) Health(ctx context.Context) error {
 	if _, err := identify(ctx, e.api); err != nil {
 		return err
 	}
-	if err := p.refuse(e.weaknesses); err != nil {
-		return err
-	}
-	if _, _, err := p.shimFor(e); err != nil {
+	if err := p.usable(e); err != nil {
 		return err
 	}
 	for _, image := range p.cfg.Images {
@@ -33,6 +30,19 @@ func (p *Provisioner) Health(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// usable returns why kernels cannot be launched on an engine that answers.
+func (p *Provisioner) usable(e *engine) error {
+	if e.kind == KindPodman && e.carrier == CarrierStdio {
+		return fault.New(fault.Unavailable, "Podman at %s ends a container's stdin when the server detaches: its kernels would not outlive a connection", e.host).
+			WithHint("Run the server on the system where Podman runs, or use Docker.")
+	}
+	if err := p.refuse(e.weaknesses); err != nil {
+		return err
+	}
+	_, _, err := p.shimFor(e)
+	return err
 }
 
 // engineError turns an error of the engine's client into one that says what to do. Host may be empty.

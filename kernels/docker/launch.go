@@ -32,7 +32,7 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err != nil {
 		return nil, err
 	}
-	if err := p.refuse(e.weaknesses); err != nil {
+	if err := p.usable(e); err != nil {
 		return nil, err
 	}
 	l := &launch{p: p, e: e, spec: spec}
@@ -125,7 +125,7 @@ func (l *launch) create(ctx context.Context) (*container.HostConfig, error) {
 
 // plan gathers what the container needs, and makes what has to exist before it.
 func (l *launch) plan(ctx context.Context) (plan, error) {
-	p := plan{spec: l.spec, installation: l.p.cfg.Installation, runtime: l.p.cfg.Runtime, user: l.e.user}
+	p := plan{spec: l.spec, installation: l.p.cfg.Installation, kind: l.e.kind, runtime: l.p.cfg.Runtime, user: l.e.user, ulimits: l.e.ulimits}
 	image, err := l.e.image(ctx, l.spec.Image)
 	if err != nil {
 		return p, err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/docker/go-units"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,4 +115,26 @@ func ratio(quota, period int64) float64 {
 func hostSwap() bool {
 	var info unix.Sysinfo_t
 	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
+}
+
+// podmanLimit is what Podman would raise a container's nofile and nproc to.
+const podmanLimit = 1 << 20
+
+// ownUlimits are our own hard limits on files and processes. Podman raises both for every container, and fails where the
+// host does not let it. It lowers its own limit on processes to the number of pids that there are.
+func ownUlimits() []*units.Ulimit {
+	pids := limit("/proc/sys/kernel/pid_max")
+	var limits []*units.Ulimit
+	add := func(name string, resource int, most int64) {
+		var l unix.Rlimit
+		if unix.Getrlimit(resource, &l) == nil && l.Max < podmanLimit {
+			n := min(int64(l.Max), most)
+			limits = append(limits, &units.Ulimit{Name: name, Soft: n, Hard: n})
+		}
+	}
+	add("nofile", unix.RLIMIT_NOFILE, podmanLimit)
+	if pids > 0 {
+		add("nproc", unix.RLIMIT_NPROC, pids)
+	}
+	return limits
 }

@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -68,9 +70,10 @@ func findShim(path, arch string) (shimFile, error) {
 	return shimFile{path: path, digest: hex.EncodeToString(digest.Sum(nil))[:16], size: size}, nil
 }
 
+// exists reports whether there is something at path, also where we may not look at it closely.
 func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	_, err := os.Lstat(path)
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 // shimMount brings the shim into a container: the file itself where the engine sees it, else a volume that holds a copy.
