@@ -56,6 +56,11 @@ func cancelOf(id any) string {
 	return string(b)
 }
 
+// statelessCancelOf is a cancel that says of itself that it is of 2026-07-28.
+func statelessCancelOf(u *user, id any) string {
+	return strings.Replace(u.message(0, "notifications/cancelled", map[string]any{"requestId": id}), `"id":0,`, "", 1)
+}
+
 func TestHandshakeCancelReachesOnlyItsOwnSession(t *testing.T) {
 	w := newWorld(t)
 	for _, p := range pairs {
@@ -64,7 +69,10 @@ func TestHandshakeCancelReachesOnlyItsOwnSession(t *testing.T) {
 			pending, call := victim.start(5, "victim")
 
 			other.post(cancelOf(5))
-			w.user(p.other, stateless).post(cancelOf(5))
+			modern := w.user(p.other, stateless)
+			modern.post(cancelOf(5))
+			modern.session = victim.session
+			modern.post(statelessCancelOf(modern, 5))
 			for _, session := range []string{"", "nonsense", victim.session} {
 				thief := w.user(p.other, stateless)
 				thief.version, thief.session = handshake, session
@@ -101,6 +109,8 @@ func TestStatelessCallEndsOnlyWithItsOwnConnection(t *testing.T) {
 			if got := other.post(cancelOf(5)); got.status != http.StatusAccepted {
 				t.Errorf("posted cancel: %d", got.status)
 			}
+			other.post(statelessCancelOf(other, 5))
+			victim.post(statelessCancelOf(victim, 5))
 			victim.post(cancelOf(5))
 			w.user(p.other, handshake).post(cancelOf(5))
 			call.untouched(t)

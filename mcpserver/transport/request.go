@@ -28,7 +28,9 @@ func (h *httpHandler) readMessage(w http.ResponseWriter, r *http.Request) (*mess
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has deadlines
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
-	_ = rc.SetReadDeadline(time.Time{})
+	if err == nil { // else it stays, and keeps the server from waiting for the rest
+		_ = rc.SetReadDeadline(time.Time{})
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

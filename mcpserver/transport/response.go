@@ -18,44 +18,43 @@ const (
 )
 
 // httpResponse writes the answer to one POST: one JSON body, or an event stream once there is something to say before
-// the result. The stream begins with the first notification, or when the call has lasted a moment; from then on a
-// comment goes out now and then, so that no proxy and no client takes silence for death.
+// the result. The stream begins with the first notification, or when the call has lasted a moment; in a silence a comment
+// goes out now and then, so that no proxy and no client takes it for death.
 type httpResponse struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	events    bool // the client takes an event stream
 	keepAlive time.Duration
+	timer     *time.Timer // ends a silence; runs from start to finish
 
 	mu        sync.Mutex
 	streaming bool
 	broken    error // the client is gone, or has stopped reading
 	finished  bool
-	timer     *time.Timer
 }
 
 func newHTTPResponse(w http.ResponseWriter, events bool, keepAlive time.Duration) *httpResponse {
-	return &httpResponse{w: w, rc: http.NewResponseController(w), events: events, keepAlive: keepAlive}
+	r := &httpResponse{w: w, rc: http.NewResponseController(w), events: events, keepAlive: keepAlive}
+	r.timer = time.AfterFunc(time.Hour, r.tick) // never: start sets it
+	r.timer.Stop()
+	return r
 }
 
-// start sets the timer that opens the stream after a moment and keeps it alive. It runs until finish.
+// start has the stream opened after a moment, if nothing has opened it by then, and kept alive from there on.
 func (r *httpResponse) start(moment time.Duration) {
-	if !r.events {
-		return
+	if r.events {
+		r.timer.Reset(moment)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.timer = time.AfterFunc(moment, r.tick)
 }
 
-// tick sends a comment and sets the timer again.
+// tick sends a comment. Where the lock is taken, something is being written and there is no silence to end.
 func (r *httpResponse) tick() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.finished || r.broken != nil {
+	if !r.mu.TryLock() {
 		return
 	}
-	if r.stream([]byte(": the call goes on\n\n")) == nil {
-		r.timer.Reset(r.keepAlive)
+	defer r.mu.Unlock()
+	if !r.finished {
+		_ = r.stream([]byte(": the call goes on\n\n")) // its failure is kept for whoever writes next
 	}
 }
 
@@ -75,9 +74,7 @@ func (r *httpResponse) finish(payload []byte, status int, jsonToo bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.finished = true
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 	if r.streaming || !jsonToo {
 		return r.stream(event(payload))
 	}
@@ -102,7 +99,11 @@ func (r *httpResponse) stream(b []byte) error {
 		h.Set("X-Accel-Buffering", "no") // nginx and its kin would hold events back
 		r.w.WriteHeader(http.StatusOK)
 	}
-	return r.write(b)
+	err := r.write(b)
+	if err == nil && !r.finished {
+		r.timer.Reset(r.keepAlive)
+	}
+	return err
 }
 
 // write writes and flushes b, each chunk within its time. The caller holds mu.

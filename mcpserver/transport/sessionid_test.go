@@ -227,4 +227,3 @@ func TestLRU(t *testing.T) {
 		t.Error("a was not removed")
 	}
 }
-
