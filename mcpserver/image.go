@@ -9,6 +9,7 @@ import (
 	_ "image/gif" // decoded, and sent as PNG
 	"image/jpeg"
 	"image/png"
+	"math"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -21,7 +22,14 @@ const (
 	maxSide = 1568
 	// maxPixels bounds the images that are decoded at all: 200 MB of memory.
 	maxPixels = 50_000_000
-	minSide   = 256
+	// minSide is the longest side below which an image is left out rather than made smaller.
+	minSide = 256
+	// maxImage is the most that one image may take of a result, in bytes of base64: others want room too.
+	maxImage = 400_000
+	// minRoom is the room below which no image is tried.
+	minRoom = 8_000
+	// maxTries bounds the work for one image.
+	maxTries = 4
 )
 
 // errNoRoom is returned for an image that does not fit even when it is made small.
@@ -30,6 +38,10 @@ var errNoRoom = errors.New("the images of this result are too large together")
 // fitImage makes an image block of an image in base64, at most room bytes of base64 long. PNG and JPEG that fit go as they
 // are; others are decoded, scaled down and encoded again, as JPEG where PNG is too large.
 func fitImage(mime, encoded string, room int) (mcp.ImageContent, error) {
+	room = min(room, maxImage)
+	if room < minRoom {
+		return mcp.ImageContent{}, errNoRoom
+	}
 	raw, err := decodeBase64(encoded)
 	if err != nil {
 		return mcp.ImageContent{}, err
@@ -61,18 +73,29 @@ func decodeBase64(s string) ([]byte, error) {
 	return raw, nil
 }
 
-// shrink encodes img so that it fits, smaller and smaller.
+// shrink encodes img so that it fits: as PNG if being scaled to maxSide is enough, else as JPEG, as small as need be.
 func shrink(img image.Image, format string, room int) (mcp.ImageContent, error) {
-	for side := maxSide; side >= minSide; side = side * 2 / 3 {
-		img = scale(img, side)
-		if format != "jpeg" {
-			if data, err := encodePNG(img); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
-				return imageBlock("image/png", data), nil
-			}
+	small := scale(img, maxSide)
+	if format != "jpeg" && (small != img || format != "png") {
+		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
+			return imageBlock("image/png", data), nil
 		}
-		if data, err := encodeJPEG(img); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
+	}
+	for range maxTries {
+		data, err := encodeJPEG(small)
+		if err != nil {
+			return mcp.ImageContent{}, err
+		}
+		size := base64.StdEncoding.EncodedLen(len(data))
+		if size <= room {
 			return imageBlock("image/jpeg", data), nil
 		}
+		b := small.Bounds()
+		side := int(0.9 * math.Sqrt(float64(room)/float64(size)) * float64(max(b.Dx(), b.Dy())))
+		if side < minSide {
+			break
+		}
+		small = scale(small, side)
 	}
 	return mcp.ImageContent{}, errNoRoom
 }

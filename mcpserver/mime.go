@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ func bundleText(data mimeBundle) string {
 		return plain(mimeText(data[mime]))
 	}
 	if value, ok := data["application/json"]; ok {
-		return plain(string(value))
+		return plain(compact(value))
 	}
 	text := plain(mimeText(data["text/plain"]))
 	if text != "" && !placeholder.MatchString(strings.TrimSpace(text)) {
@@ -39,7 +40,7 @@ func unreadable(data mimeBundle) string {
 	var forms []string
 	for _, mime := range slices.Sorted(maps.Keys(data)) {
 		if mime != "text/plain" && !isImage(mime) {
-			forms = append(forms, fmt.Sprintf("%s, %s", clean(mime), plural(int64(len(data[mime])), "byte")))
+			forms = append(forms, fmt.Sprintf("%s, %s", clean(mime), plural(int64(len(mimeText(data[mime]))), "byte")))
 		}
 	}
 	if len(forms) == 0 {
@@ -64,6 +65,15 @@ func firstOf(data mimeBundle, types ...string) string {
 		}
 	}
 	return ""
+}
+
+// compact is JSON without the white space that the kernel put in.
+func compact(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return string(value)
+	}
+	return b.String()
 }
 
 // mimeText returns the text of a form: a JSON string or a list of them (nbformat), else the JSON as it is.
