@@ -29,13 +29,10 @@ func TestItem8Interrupt(t *testing.T) {
 
 func TestKillChildren(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
-	e := execute(t, c, "print a\nchild")
-	next(t, e, "stdout:a")
-	for n := 0; n == 0; { // until the child is there
-		var err error
-		if n, err = c.KillChildren(ctx(t)); err != nil || n > 1 {
-			t.Fatalf("killed %d, %v", n, err)
-		}
+	e := execute(t, c, "child")
+	next(t, e, "stdout:child")
+	if n, err := c.KillChildren(ctx(t)); err != nil || n != 1 {
+		t.Fatalf("killed %d, %v", n, err)
 	}
 	next(t, e, "stdout:the child was killed")
 	if n, err := c.KillChildren(ctx(t)); err != nil || n != 0 {

@@ -146,6 +146,7 @@ func (c *cell) child(string) error {
 	c.p.mu.Lock()
 	c.p.children++
 	c.p.mu.Unlock()
+	c.print("stdout", "child\n")
 	for {
 		if err := c.p.sleep(24 * time.Hour); err != errInterrupted {
 			return err

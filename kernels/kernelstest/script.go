@@ -29,7 +29,7 @@ import (
 //	error [NAME [VALUE]]
 //	sleep DURATION     can be interrupted, as can: wait, which waits for just that
 //	stubborn DURATION  cannot be interrupted
-//	child              waits for a child process that only kill_children ends
+//	child              prints child and waits for a child process that only kill_children ends
 //	input PROMPT       asks, and prints the answer; password PROMPT
 //	late DURATION TEXT prints when the cell has ended
 //	comm               comm_open

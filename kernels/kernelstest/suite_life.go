@@ -1,0 +1,216 @@
+package kernelstest
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cellblock/kernels"
+)
+
+// lifeCases are about kernels that live.
+var lifeCases = []suiteCase{
+	{"launch and 1+1", false, testLaunch},
+	{"state between cells", false, testState},
+	{"two kernels at once do not meet", false, testTwo},
+	{"attach after a restart in the middle of 10,000 prints loses nothing", false, testAttach},
+	{"list", false, testList},
+	{"item 8: interrupt stops a sleep and keeps the variables", false, testInterrupt},
+	{"item 8: interrupt stops a busy loop", true, testInterruptBusy},
+	{"item 8: kill children", false, testKillChildren},
+	{"item 8: restart in place stops what nothing else stops", false, testRestart},
+	{"statistics", false, testStats},
+}
+
+func testLaunch(f *suite) {
+	f.must(f.p.Health(f.ctx()))
+	b := f.launch()
+	b.want("1+1", "2")
+	ref := b.handle.Ref()
+	if ref.Provisioner != f.p.Name() || ref.KernelID != b.spec.ID || ref.Version == 0 {
+		f.Errorf("ref %+v", ref)
+	}
+	select {
+	case <-b.handle.Exited():
+		f.Error("exited")
+	default:
+	}
+}
+
+func testState(f *suite) {
+	b := f.launch()
+	b.python(f.say("x = 41", "set x 42"))
+	b.want(f.say("x + 1", "get x"), "42")
+}
+
+func testTwo(f *suite) {
+	boxes := make([]*box, 2)
+	handles := make([]kernels.Handle, 2)
+	specs := []kernels.Spec{f.spec(), f.spec()}
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range boxes {
+		wg.Go(func() { handles[i], errs[i] = f.p.Launch(f.ctx(), specs[i]) })
+	}
+	wg.Wait()
+	for i := range boxes {
+		f.must(errs[i])
+		boxes[i] = &box{f: f, spec: specs[i], handle: handles[i]}
+		f.Cleanup(boxes[i].stop)
+	}
+	for i, b := range boxes {
+		b.client = f.connect(b.handle, kernels.Options{KernelID: b.spec.ID})
+		f.must(b.client.Ready(f.ctx()))
+		n := strconv.Itoa(i)
+		b.python(f.say("x = "+n+"; open('mine', 'w').write('"+n+"')", "set x "+n))
+	}
+	for i, b := range boxes {
+		b.want(f.say("x", "get x"), strconv.Itoa(i))
+		b.want(f.say("print(open('mine').read())", "get x"), strconv.Itoa(i))
+	}
+}
+
+func testAttach(f *suite) {
+	const prints = 10000
+	b := f.launch()
+	b.python(f.say("x = 7", "set x 7"))
+	n := strconv.Itoa(prints)
+	e := b.execute(f.say("for i in range("+n+"): print(i, flush=True)", "count "+n))
+	var got strings.Builder
+	for strings.Count(got.String(), "\n") < prints/10 {
+		out, err := e.Next(f.ctx())
+		f.must(err)
+		got.WriteString(outputText(out))
+	}
+	f.must(b.client.Close())
+	after := b.client.LastSeq()
+	ref, err := json.Marshal(b.handle.Ref())
+	f.must(err)
+	f.must(b.handle.Close())
+	f.must(f.p.Close())
+
+	f.p = f.provisioner()
+	var again kernels.Ref
+	f.must(json.Unmarshal(ref, &again))
+	b.handle, err = f.p.Attach(f.ctx(), again)
+	f.must(err)
+	// The client took what was returned last for dealt with only when Next was called again: it comes twice.
+	b.client = f.connect(b.handle, kernels.Options{After: &after, Adopt: []string{e.ID()}})
+	adopted, _ := b.client.Execution(e.ID())
+	repeated, err := adopted.Next(f.ctx())
+	if err == io.EOF || !strings.HasSuffix(got.String(), outputText(repeated)) {
+		f.Fatalf("went on with %q, %v, not with what was not acknowledged", outputText(repeated), err)
+	}
+	got.WriteString(b.rest(adopted))
+
+	var want strings.Builder
+	for i := range prints {
+		want.WriteString(strconv.Itoa(i) + "\n")
+	}
+	if got.String() != want.String() {
+		f.Errorf("%d bytes, want %d: lost, twice or out of order", got.Len(), want.Len())
+	}
+	if r := adopted.Result(); r.Status != kernels.StatusOK {
+		f.Errorf("result %+v", r)
+	}
+	b.want(f.say("x", "get x"), "7")
+}
+
+func testList(f *suite) {
+	if ids := f.ids(f.p); len(ids) != 0 {
+		f.Fatalf("a new installation lists %v", ids)
+	}
+	a, b := f.start(), f.start()
+	want := []string{a.spec.ID, b.spec.ID}
+	slices.Sort(want)
+	for name, p := range map[string]kernels.Provisioner{"the same": f.p, "another": f.provisioner()} {
+		if ids := slices.Sorted(slices.Values(f.ids(p))); !slices.Equal(ids, want) {
+			f.Errorf("%s provisioner lists %v, want %v", name, ids, want)
+		}
+	}
+	f.must(a.handle.Stop(f.ctx(), 0))
+	if ids := f.ids(f.p); !slices.Equal(ids, []string{b.spec.ID}) {
+		f.Errorf("after a stop: %v", ids)
+	}
+}
+
+func testInterrupt(f *suite) {
+	b := f.launch()
+	b.python(f.say("x = 1", "set x 1"))
+	e := b.execute(f.say("import time\nprint('go', flush=True)\ntime.sleep(1000)", "print go\nsleep 1000s"))
+	b.until(e, "go")
+	b.interrupted(e)
+	b.want(f.say("x", "get x"), "1")
+}
+
+func testInterruptBusy(f *suite) {
+	b := f.launch()
+	e := b.execute("print('go', flush=True)\nwhile True: pass")
+	b.until(e, "go")
+	b.interrupted(e)
+	b.want("1+1", "2")
+}
+
+// interrupted interrupts an execution and wants it to end by that.
+func (b *box) interrupted(e *kernels.Execution) {
+	b.f.Helper()
+	begun := time.Now()
+	b.f.must(b.client.Interrupt(b.f.ctx()))
+	b.rest(e)
+	if r := e.Result(); r.Status != kernels.StatusError || r.Error.Name != "KeyboardInterrupt" {
+		b.f.Errorf("result %+v", r)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		b.f.Errorf("interrupted after %v", took)
+	}
+}
+
+func testKillChildren(f *suite) {
+	b := f.launch()
+	e := b.execute(f.say("import subprocess\np = subprocess.Popen(['sleep', '1000'])\nprint('child', flush=True)\nprint(p.wait())", "child"))
+	b.until(e, "child")
+	n, err := b.client.KillChildren(f.ctx())
+	if err != nil || n != 1 {
+		f.Errorf("killed %d, %v", n, err)
+	}
+	b.rest(e)
+	if r := e.Result(); r.Status != kernels.StatusOK {
+		f.Errorf("result %+v", r)
+	}
+	b.want("1+1", "2")
+}
+
+func testRestart(f *suite) {
+	b := f.launch()
+	b.python(f.say("x = 1; open('kept', 'w').write('kept')", "set x 1"))
+	e := b.execute(f.say(deaf+"print('go', flush=True)\nwhile True: time.sleep(100)", "print go\nstubborn 1000s"))
+	b.until(e, "go")
+	f.must(b.client.Restart(f.ctx(), time.Second))
+	b.rest(e)
+	if r := e.Result(); r.Status != kernels.StatusDied || r.Death == nil || !r.Death.Asked {
+		f.Errorf("result %+v", r)
+	}
+	f.must(b.client.Ready(f.ctx()))
+	_, r := b.run(f.say("x", "get x"))
+	if r.Status != kernels.StatusError || r.Error.Name != "NameError" {
+		f.Errorf("variables after a restart: %+v", r)
+	}
+	b.want(f.say("print(open('kept').read())", "print kept"), "kept")
+}
+
+// deaf makes Python ignore polite signals.
+const deaf = "import signal, time\nfor s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
+
+func testStats(f *suite) {
+	b := f.launch()
+	s, err := b.client.Stats(f.ctx())
+	f.must(err)
+	if s.Memory <= 0 || s.PIDs <= 0 || s.ShimMemory <= 0 || s.ShimMemory > 64<<20 {
+		f.Errorf("stats %+v", s)
+	}
+	f.Logf("an idle kernel: %d MB, its shim: %.1f MB", s.Memory>>20, float64(s.ShimMemory)/(1<<20))
+}

@@ -1,0 +1,111 @@
+package kernelstest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image/png"
+	"io"
+	"strings"
+
+	"cellblock/kernels"
+)
+
+// outputCases are about what comes out of a kernel.
+var outputCases = []suiteCase{
+	{"item 7: plots come as PNG, in order", true, testPlots},
+	{"matplotlib works without a home", true, testNoHome},
+	{"item 2: twenty megabytes in one print", true, testBigOutput},
+	{"item 5: input without anybody to answer fails at once", true, testNoInput},
+	{"item 11: a thread's late output reaches its execution", true, testLateOutput},
+}
+
+func testPlots(f *suite) {
+	b := f.launch()
+	b.plots()
+}
+
+func testNoHome(f *suite) {
+	b := f.launch(func(s *kernels.Spec) { s.Env = map[string]string{"HOME": "/nonexistent"} })
+	b.plots()
+}
+
+// plots draws twice and wants text, image, text, image.
+func (b *box) plots() {
+	b.f.Helper()
+	e := b.execute(`
+import matplotlib.pyplot as plt
+for n in (1, 2):
+    print("plot", n, flush=True)
+    plt.plot([0, n]); plt.show()`)
+	var got []string
+	for {
+		out, err := e.Next(b.f.ctx())
+		if err == io.EOF {
+			break
+		}
+		b.f.must(err)
+		switch {
+		case out.Data["image/png"] != nil:
+			b.checkPNG(out.Data["image/png"])
+			got = append(got, "png")
+		case out.Stream == "stdout":
+			got = append(got, strings.TrimSpace(out.Text))
+		case out.Stream == "stderr":
+			b.f.Logf("stderr: %s", out.Text)
+		}
+	}
+	if text := strings.Join(got, ", "); text != "plot 1, png, plot 2, png" {
+		b.f.Errorf("got %s; result %+v", text, e.Result())
+	}
+}
+
+func (b *box) checkPNG(data json.RawMessage) {
+	b.f.Helper()
+	var text string
+	b.f.must(json.Unmarshal(data, &text))
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	b.f.must(err)
+	img, err := png.Decode(bytes.NewReader(raw))
+	b.f.must(err)
+	if size := img.Bounds().Size(); size.X < 100 || size.Y < 100 {
+		b.f.Errorf("an image of %v", size)
+	}
+}
+
+func testBigOutput(f *suite) {
+	b := f.launch()
+	const size = 20 << 20
+	text := b.python("print('x' * (20 << 20)); print('end')")
+	if len(text) != size+len("\nend\n") || !strings.HasSuffix(text, "end\n") {
+		f.Errorf("%d bytes", len(text))
+	}
+}
+
+func testNoInput(f *suite) {
+	b := f.launch()
+	_, r := b.run("input('name?')")
+	if r.Status != kernels.StatusError || r.Error.Name != "StdinNotImplementedError" {
+		f.Errorf("result %+v", r)
+	}
+	b.want("import sys, subprocess\nprint(repr(subprocess.run(['cat'], capture_output=True).stdout))", "b''")
+}
+
+func testLateOutput(f *suite) {
+	type late struct{ text, parent string }
+	lates := make(chan late, 16)
+	b := f.start()
+	_ = b.client.Close()
+	b.client = f.connect(b.handle, kernels.Options{Late: func(o kernels.Output, parent string) { lates <- late{o.Text, parent} }})
+	f.must(b.client.Ready(f.ctx()))
+	e := b.execute("import threading\nt = threading.Timer(0.5, lambda: print('late', flush=True)); t.start()")
+	b.rest(e)
+	select {
+	case l := <-lates:
+		if strings.TrimSpace(l.text) != "late" || l.parent != e.ID() {
+			f.Errorf("got %+v, want parent %s", l, e.ID())
+		}
+	case <-f.ctx().Done():
+		f.Error("lost")
+	}
+}
