@@ -1,0 +1,44 @@
+//go:build linux
+
+// Command cellblock-shim is the process beside each kernel. Provisioners start it, with its configuration in the
+// environment; nobody else has a use for it. See package shim.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"cellblock/kernels/shim"
+	"cellblock/kernels/stream"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	if len(args) == 2 && args[0] == shim.LaunchArg {
+		return shim.Launch(args[1])
+	}
+	if len(args) != 0 {
+		fmt.Fprintln(os.Stderr, "cellblock-shim takes no arguments: cellblock starts it")
+		return shim.ExitUsage
+	}
+	config, err := shim.ParseConfig(os.Getenv(stream.ConfigEnv))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cellblock-shim:", err)
+		return shim.ExitConfig
+	}
+	// A server that ends, a terminal that closes: nothing of that is the kernel's business.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := shim.Run(ctx, config, log); err != nil {
+		log.Error("the shim ends", "error", err)
+		return shim.ExitSystem
+	}
+	return 0
+}

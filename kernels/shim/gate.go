@@ -1,0 +1,246 @@
+//go:build linux
+
+package shim
+
+import (
+	"encoding/json"
+	"sync"
+
+	"cellblock/kernels/stream"
+	"cellblock/kernels/wire"
+)
+
+const (
+	// maxExecutions is how many executions the gate knows at a time: the running one, and the last that ended, whose
+	// threads may still print.
+	maxExecutions = 64
+	// maxParent is the longest msg_id that the gate accounts for, in bytes.
+	maxParent = 256
+)
+
+// gate stands between the kernel and the journal. Output of an execution passes until that has produced limit bytes, or
+// while the journal is crowded because nobody fetches it; from there on only the end of each stream is kept, and what
+// comes before it, and whole messages of other kinds, is counted. What ends an execution or asks something always
+// passes. Its methods may be called concurrently.
+type gate struct {
+	journal *journal
+	limit   int64
+	tail    int
+
+	mu    sync.Mutex
+	execs map[string]*execution
+	order []*execution // least recently active first
+}
+
+// execution is what the gate knows of one request.
+type execution struct {
+	parent string // its msg_id
+	passed int64  // bytes of output
+	over   bool   // has reached the limit
+	ended  bool   // its idle was seen
+	held   held
+}
+
+func newGate(j *journal, limit, tail int64) *gate {
+	return &gate{journal: j, limit: limit, tail: int(tail), execs: make(map[string]*execution)}
+}
+
+// label is what the gate reads of a message: its type, and the msg_id of the request that caused it.
+type label struct{ msgType, parent string }
+
+// readLabel is false for headers that cannot be read, or are larger than any should be.
+func readLabel(parts [][]byte) (label, bool) {
+	if len(parts) < 4 {
+		return label{}, false
+	}
+	header, err := wire.ParseHeader(parts[0])
+	parent, parentErr := wire.ParseHeader(parts[1])
+	ok := err == nil && parentErr == nil && len(parent.MsgID) <= maxParent
+	return label{header.MsgType, parent.MsgID}, ok
+}
+
+// message takes one message of the kernel.
+func (g *gate) message(ch stream.Channel, parts [][]byte) {
+	if ch == stream.Shell || ch == stream.Control {
+		g.journal.message(ch, parts)
+		return
+	}
+	l, ok := readLabel(parts)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !ok:
+		g.journal.message(ch, parts)
+	case ch == stream.IOPub && l.msgType == "stream":
+		g.stream(g.execution(l.parent), parts)
+	case ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result"):
+		g.output(g.execution(l.parent), parts)
+	default:
+		g.other(ch, l, parts)
+	}
+}
+
+// stream takes text.
+func (g *gate) stream(e *execution, parts [][]byte) {
+	size := int64(len(parts[3]))
+	if g.passes(e, size) {
+		g.journal.message(stream.IOPub, parts)
+		return
+	}
+	c, ok := decodeStream(parts)
+	if !ok {
+		e.held.whole(size)
+		return
+	}
+	text := c.Text
+	if room := g.limit - e.passed; e.over && room > 0 && e.held.empty() && !g.journal.crowded() {
+		e.passed = g.limit
+		text = g.head(parts, c, int(min(room, int64(len(text)))))
+	}
+	if text != "" {
+		e.held.text(c.Name, text, parts, g.tail)
+	}
+}
+
+// head lets about the first n bytes of c pass and returns the rest.
+func (g *gate) head(parts [][]byte, c streamContent, n int) string {
+	n = (*tail)(nil).cut(c.Text, n)
+	if n > 0 {
+		g.journal.message(stream.IOPub, withText(parts, c.Name, c.Text[:n]))
+	}
+	return c.Text[n:]
+}
+
+// output takes a message that passes whole or not at all.
+func (g *gate) output(e *execution, parts [][]byte) {
+	var size int64
+	for _, p := range parts[3:] {
+		size += int64(len(p))
+	}
+	if g.passes(e, size) {
+		g.journal.message(stream.IOPub, parts)
+	} else {
+		e.held.whole(size)
+	}
+}
+
+// passes decides about output of size bytes.
+func (g *gate) passes(e *execution, size int64) bool {
+	if !e.over && !e.held.empty() && g.journal.relieved() {
+		g.release(e)
+	}
+	if e.over || e.passed+size > g.limit {
+		e.over = true
+	} else if e.held.empty() && !g.journal.crowded() {
+		e.passed += size
+		return true
+	}
+	g.holdOnly(e)
+	return false
+}
+
+// holdOnly lets what other executions wait with pass, so that all of them together never hold more than one may.
+func (g *gate) holdOnly(e *execution) {
+	for _, o := range g.order {
+		if o != e && !o.held.empty() {
+			g.release(o)
+		}
+	}
+}
+
+// other takes a message that always passes, after what its execution waits with where the order can matter.
+func (g *gate) other(ch stream.Channel, l label, parts [][]byte) {
+	idle := l.msgType == "status" && isIdle(parts)
+	if e := g.execs[l.parent]; e != nil && (idle || l.msgType == "error" || l.msgType == "input_request") {
+		g.release(e)
+		e.ended = e.ended || idle
+	}
+	if idle {
+		g.releaseEnded()
+	}
+	g.journal.message(ch, parts)
+}
+
+func isIdle(parts [][]byte) bool {
+	var c struct {
+		State string `json:"execution_state"`
+	}
+	return json.Unmarshal(parts[3], &c) == nil && c.State == "idle"
+}
+
+func (g *gate) release(e *execution) {
+	if !e.held.empty() {
+		e.held.release(e.parent, g.journal)
+	}
+}
+
+// releaseEnded lets pass what threads of earlier executions printed: no idle of their own will.
+func (g *gate) releaseEnded() {
+	for _, e := range g.order {
+		if e.ended || e.parent == "" {
+			g.release(e)
+		}
+	}
+}
+
+// relieve lets pass what waits only because the journal was crowded. It is called when that has become smaller.
+func (g *gate) relieve() {
+	if !g.journal.relieved() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.order {
+		if !e.over {
+			g.release(e)
+		}
+	}
+}
+
+// end lets everything pass that waits, and forgets all executions: their kernel has ended.
+func (g *gate) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.order {
+		g.release(e)
+	}
+	clear(g.execs)
+	g.order = nil
+}
+
+// execution returns what is known of a request, and makes room for it if that is nothing yet.
+func (g *gate) execution(parent string) *execution {
+	last := len(g.order) - 1
+	if last >= 0 && g.order[last].parent == parent {
+		return g.order[last]
+	}
+	e := g.execs[parent]
+	if e == nil {
+		e = &execution{parent: parent}
+		g.execs[parent] = e
+		g.forget()
+	} else {
+		g.remove(e)
+	}
+	g.order = append(g.order, e)
+	return e
+}
+
+// forget drops the execution that has been silent for longest, once there are too many.
+func (g *gate) forget() {
+	if len(g.order) >= maxExecutions {
+		e := g.order[0]
+		g.release(e)
+		g.remove(e)
+		delete(g.execs, e.parent)
+	}
+}
+
+func (g *gate) remove(e *execution) {
+	for i, o := range g.order {
+		if o == e {
+			g.order = append(g.order[:i], g.order[i+1:]...)
+			return
+		}
+	}
+}

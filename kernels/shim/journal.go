@@ -1,0 +1,203 @@
+//go:build linux
+
+package shim
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"cellblock/kernels/stream"
+)
+
+// Costs of keeping an entry beside its bytes, roughly what Go needs.
+const (
+	entryCost = 128
+	partCost  = 32
+)
+
+// entry is one numbered frame: a message, or an event.
+type entry struct {
+	seq   uint64
+	msg   stream.Message // used when event is nil
+	event *stream.Event
+	bytes int64 // of the message's parts
+	cost  int64 // what it counts against the journal's cap
+	cum   int64 // bytes of all entries up to and including this one
+}
+
+// journal numbers frames and keeps them until they are acknowledged, at most cap bytes besides the newest one: a frame
+// that is larger than the cap is kept too, and only older ones are ever given up for it. Its methods may be called
+// concurrently.
+type journal struct {
+	cap int64
+
+	mu      sync.Mutex
+	changed sync.Cond
+	entries []entry // numbers first, first+1, …
+	first   uint64
+	next    uint64
+	acked   uint64
+	cost    int64
+	cum     int64 // bytes of all entries ever
+	goneCum int64 // cum of the last entry before first
+	ackCum  int64 // cum of the last acknowledged entry; older than that if the entry had been given up
+}
+
+func newJournal(cap int64) *journal {
+	j := &journal{cap: cap, first: 1, next: 1}
+	j.changed.L = &j.mu
+	return j
+}
+
+// message appends a message of the kernel.
+func (j *journal) message(ch stream.Channel, parts [][]byte) {
+	e := entry{msg: stream.Message{Channel: ch, Parts: parts}, cost: entryCost}
+	for _, p := range parts {
+		e.bytes += int64(len(p))
+		e.cost += int64(len(p)) + partCost
+	}
+	j.append(e)
+}
+
+// report appends an event, dated now.
+func (j *journal) report(e stream.Event) {
+	e.Time = time.Now()
+	cost := int64(2 * entryCost)
+	if e.Exit != nil {
+		cost += int64(len(e.Exit.Output) + len(e.Exit.Failed))
+	}
+	j.append(entry{event: &e, cost: cost})
+}
+
+func (j *journal) append(e entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.cost > j.cap && len(j.entries) > 0 {
+		j.drop(1)
+	}
+	j.cum += e.bytes
+	e.seq, e.cum = j.next, j.cum
+	e.msg.Seq = e.seq
+	j.next++
+	j.cost += e.cost
+	j.entries = append(j.entries, e)
+	j.changed.Broadcast()
+}
+
+// drop forgets the oldest n entries.
+func (j *journal) drop(n int) {
+	for i := range j.entries[:n] {
+		j.cost -= j.entries[i].cost
+		j.goneCum = j.entries[i].cum
+		j.entries[i] = entry{} // the array lives on
+	}
+	j.entries = j.entries[n:]
+	j.first += uint64(n)
+}
+
+// ack forgets everything up to seq. It returns how many bytes that gave back, and an error for a number that has not
+// been given out.
+func (j *journal) ack(seq uint64) (freed int64, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if seq >= j.next {
+		return 0, fmt.Errorf("%w: acknowledges %d, next is %d", stream.ErrMalformed, seq, j.next)
+	}
+	if seq <= j.acked {
+		return 0, nil
+	}
+	before := j.cost
+	j.acked = seq
+	if seq >= j.first {
+		j.drop(int(seq - j.first + 1))
+		j.ackCum = j.goneCum
+	}
+	j.changed.Broadcast()
+	return before - j.cost, nil
+}
+
+// used returns what the journal keeps, in bytes.
+func (j *journal) used() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.cost
+}
+
+// crowded tells whether output should be left out rather than kept. The last quarter is for what says how an execution
+// went on and ended.
+func (j *journal) crowded() bool { return j.used() > j.cap/4*3 }
+
+// relieved tells whether output that waits because the journal was crowded may go on.
+func (j *journal) relieved() bool { return j.used() <= j.cap/2 }
+
+// cursor reads the journal in order. One goroutine uses it; close may be called by any.
+type cursor struct {
+	j      *journal
+	next   uint64 // the number that follows what was read
+	cum    int64  // bytes of everything up to there, as far as known
+	closed bool
+}
+
+// follow returns a cursor at what follows number after, which counts as acknowledged; nil asks for everything that never
+// was. It also returns the number that the next new frame will get.
+func (j *journal) follow(after *uint64) (*cursor, uint64, error) {
+	if after != nil {
+		if _, err := j.ack(*after); err != nil {
+			return nil, 0, err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := &cursor{j: j, next: j.acked + 1, cum: j.ackCum}
+	if after != nil {
+		c.next = *after + 1
+	}
+	return c, j.next, nil
+}
+
+// read returns the next entry, waiting for it. More tells whether another one is there already. It is false in ok once
+// the cursor is closed. Where the journal gave entries up, read returns one that reports this gap, under its last number.
+func (c *cursor) read() (e entry, more, ok bool) {
+	j := c.j
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for c.next >= j.next && !c.closed {
+		j.changed.Wait()
+	}
+	if c.closed {
+		return entry{}, false, false
+	}
+	if c.next < j.first {
+		e = c.gap()
+	} else {
+		e = j.entries[c.next-j.first]
+	}
+	c.next, c.cum = e.seq+1, e.cum
+	return e, c.next < j.next, true
+}
+
+func (c *cursor) gap() entry {
+	last := c.j.first - 1
+	event := &stream.Event{
+		Kind: stream.EventGap, Time: time.Now(),
+		Gap: &stream.Gap{From: c.next, To: last, Bytes: c.j.goneCum - c.cum},
+	}
+	return entry{seq: last, event: event, cum: c.j.goneCum}
+}
+
+// drained waits until everything is acknowledged or the cursor is closed.
+func (c *cursor) drained() {
+	c.j.mu.Lock()
+	defer c.j.mu.Unlock()
+	for len(c.j.entries) > 0 && !c.closed {
+		c.j.changed.Wait()
+	}
+}
+
+func (c *cursor) close() {
+	c.j.mu.Lock()
+	defer c.j.mu.Unlock()
+	c.closed = true
+	c.j.changed.Broadcast()
+}

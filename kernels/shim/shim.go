@@ -1,0 +1,103 @@
+//go:build linux
+
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cellblock/kernels/stream"
+)
+
+// Exit codes of the shim; see the package's documentation.
+const (
+	ExitUsage  = 64
+	ExitSystem = 71
+	ExitConfig = 78
+)
+
+// termGrace is the grace of a shutdown by SIGTERM.
+const termGrace = 5 * time.Second
+
+// Shim owns one kernel at a time and everything about it.
+type Shim struct {
+	config  stream.Config
+	log     *slog.Logger
+	dial    dialFunc
+	journal *journal
+	gate    *gate
+	drops   *drops
+	outbox  *outbox
+	reaper  *reaper
+	cgroup  *cgroup
+	trimmer trimmer
+	wg      sync.WaitGroup
+
+	life  sync.Mutex // held while the kernel is started or ended
+	ended bool       // no kernel shall run any more; guarded by life
+
+	mu          sync.Mutex
+	kernel      *kernel
+	incarnation int
+	cpuBefore   time.Duration // used before the present kernel started
+
+	finish     chan struct{} // closed when OpShutdown has been done
+	finishOnce sync.Once
+}
+
+func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
+	j := newJournal(c.JournalBytes)
+	d := newDrops(j)
+	return &Shim{
+		config: c, log: log, dial: dial, journal: j, drops: d,
+		gate: newGate(j, c.OutputBytes, c.TailBytes), outbox: newOutbox(d),
+		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}),
+	}
+}
+
+// Run is the shim: it starts the kernel, serves the stream, and returns when that was ended by OpShutdown or by ctx. The
+// process must have nothing else to do: Run waits for all its children.
+func Run(ctx context.Context, c stream.Config, log *slog.Logger) error {
+	if err := harden(); err != nil {
+		return err
+	}
+	tune(c)
+	return run(ctx, c, log, dialChannels)
+}
+
+func run(ctx context.Context, c stream.Config, log *slog.Logger, dial dialFunc) error {
+	ln, err := listen(c)
+	if err != nil {
+		return fmt.Errorf("offering the stream: %w", err)
+	}
+	s := newShim(c, log, dial)
+	srv := serve(s, ln)
+	s.life.Lock()
+	_ = s.start() // reported as an event: a server must be able to fetch it
+	s.life.Unlock()
+	select {
+	case <-s.finish:
+	case <-ctx.Done():
+		s.announceEnd(false)
+		err = s.shutdown(termGrace)
+	}
+	srv.close()
+	return errors.Join(err, s.close())
+}
+
+// finished ends Run.
+func (s *Shim) finished() { s.finishOnce.Do(func() { close(s.finish) }) }
+
+// close stops what newShim started. The kernel has ended.
+func (s *Shim) close() error {
+	s.wg.Wait()
+	s.drops.flush()
+	s.outbox.close()
+	s.reaper.close()
+	s.trimmer.close()
+	return nil
+}
