@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,6 +32,20 @@ func NewGuard(origins, hosts []string) *Guard {
 		g.hosts[strings.ToLower(h)] = true
 	}
 	return g
+}
+
+type guardedKey struct{}
+
+// Require lets only requests through that Check allows, and answers the others by refuse. The endpoint of NewHTTP leaves
+// what has come through here to this guard's judgement, and applies its own to everything else.
+func (g *Guard) Require(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, err error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.Check(r); err != nil {
+			refuse(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), guardedKey{}, true)))
+	})
 }
 
 // Check returns nil for a request that may go on, and an error of kind Forbidden for one that must not.

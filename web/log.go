@@ -1,0 +1,74 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"cellblock/auth"
+)
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status and passes it on.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap gives http.ResponseController the writer below, which can flush and has deadlines.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+type subjectKey struct{}
+
+// logRequests writes a line per request: method, path, status, duration and whom the token spoke for. Never a query, a
+// header or a body: tokens and code are in those.
+func logRequests(logger *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, subject := time.Now(), new(string)
+		rec := &recorder{ResponseWriter: w}
+		defer func() {
+			level := slog.LevelInfo
+			if r.URL.Path == healthPath {
+				level = slog.LevelDebug // asked by machines, all day
+			}
+			logger.Log(r.Context(), level, "request", "method", clip(r.Method, 16), "path", clip(r.URL.Path, 200), "status", rec.status,
+				"duration", time.Since(began).Round(time.Microsecond), "subject", *subject)
+		}()
+		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), subjectKey{}, subject)))
+	})
+}
+
+// noteSubject tells logRequests whom the request is made for.
+func noteSubject(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		subject, logged := r.Context().Value(subjectKey{}).(*string)
+		if p, ok := auth.FromContext(r.Context()); ok && logged {
+			*subject = clip(p.Subject, 100)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// clip keeps a client from writing long lines into the log.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,92 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+)
+
+const (
+	mcpPath    = "/mcp"
+	healthPath = "/health"
+	// MetadataPath is where the protected-resource metadata lies, alone and followed by the path of what it is about
+	// (RFC 9728, section 3.1).
+	MetadataPath = "/.well-known/oauth-protected-resource"
+)
+
+// access is who may follow a route.
+type access int
+
+const (
+	anybody access = iota
+	withToken
+)
+
+// route is one path of the site.
+type route struct {
+	path    string // exact
+	methods []string
+	access  access
+	handler http.Handler
+}
+
+// routes is the whole site. What is not in it does not exist.
+func (cfg Config) routes(started time.Time) []route {
+	table := []route{
+		{"/", []string{http.MethodGet}, anybody, indexPage(cfg.mcpURL())},
+		{mcpPath, nil, withToken, cfg.MCP}, // which knows its methods itself
+		{healthPath, []string{http.MethodGet}, anybody, newHealth(cfg, started)},
+	}
+	if cfg.Issuer != "" {
+		metadata := protectedResource(cfg)
+		table = append(table,
+			route{MetadataPath, []string{http.MethodGet}, anybody, metadata},
+			route{MetadataPath + mcpPath, []string{http.MethodGet}, anybody, metadata})
+	}
+	for i, r := range table {
+		if r.access == withToken {
+			table[i].handler = auth.RequireBearer(cfg.Verifier, cfg.Bearer)(noteSubject(r.handler))
+		}
+	}
+	return table
+}
+
+// router finds the route of a path, exactly as it stands: nothing is cleaned, redirected or guessed, so that no two
+// spellings lead to one place by different gates.
+type router struct {
+	byPath map[string]route
+	mcpURL string
+}
+
+func newRouter(table []route, mcpURL string) *router {
+	r := &router{byPath: map[string]route{}, mcpURL: mcpURL}
+	for _, route := range table {
+		r.byPath[route.path] = route
+	}
+	return r
+}
+
+func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	route, found := rt.byPath[r.URL.Path]
+	switch {
+	case !found:
+		writeError(w, fault.New(fault.NotFound, "there is nothing at this path").
+			WithHint("MCP clients connect to %s.", rt.mcpURL))
+	case !route.allows(r.Method):
+		w.Header().Set("Allow", strings.Join(route.methods, ", "))
+		writeErrorStatus(w, http.StatusMethodNotAllowed, fault.New(fault.Invalid, "%s takes %s only", route.path, strings.Join(route.methods, ", ")).
+			WithHint("MCP clients connect to %s.", rt.mcpURL))
+	default:
+		route.handler.ServeHTTP(w, r)
+	}
+}
+
+// allows reports whether a route takes a method. Where GET may go, HEAD may.
+func (r route) allows(method string) bool {
+	return r.methods == nil || slices.Contains(r.methods, method) ||
+		method == http.MethodHead && slices.Contains(r.methods, http.MethodGet)
+}
