@@ -6,10 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mark3labs/mcp-go/server"
-
-	"cellblock/internal/fault"
-	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
@@ -20,6 +16,7 @@ type app struct {
 	logger     *slog.Logger
 	backend    *backend
 	sessions   *sessions.Manager
+	mcp        mcpserver.Config
 	dispatcher *transport.Dispatcher
 	started    time.Time
 }
@@ -50,31 +47,16 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 		_ = b.Close()
 		return nil, err
 	}
-	a.dispatcher = transport.NewDispatcher(a.tools(who), logger)
+	a.mcp = mcpserver.Config{
+		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: logger,
+	}
+	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), logger)
 	return a, nil
-}
-
-func (a *app) tools(who access) *server.MCPServer {
-	return mcpserver.New(mcpserver.Config{
-		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
-	})
 }
 
 // health looks at what the server depends on now.
 func (a *app) health(ctx context.Context) mcpserver.HealthReport {
-	report := mcpserver.HealthReport{
-		Status: mcpserver.StatusOK, Version: version, Uptime: time.Since(a.started),
-		Provisioner: a.backend.Name(), Kernels: a.backend.where,
-		Capabilities: a.backend.Capabilities(), Sessions: a.sessions.Stats(),
-	}
-	if err := a.backend.Health(ctx); err != nil {
-		report.Status = mcpserver.StatusDegraded
-		report.Problems = append(report.Problems, mcpserver.Problem{What: err.Error(), Hint: fault.Hint(err)})
-	}
-	for _, warning := range report.Capabilities.Warnings {
-		report.Problems = append(report.Problems, mcpserver.Problem{What: warning})
-	}
-	return report
+	return a.mcp.ReportHealth(ctx, a.started)
 }
 
 // stopGrace is how long a stop may take before it is forced.
@@ -88,5 +70,3 @@ func (a *app) close(forced context.Context) error {
 	err := errors.Join(a.sessions.Shutdown(ctx), a.dispatcher.Close(ctx))
 	return errors.Join(err, a.backend.Close())
 }
-
-var _ kernels.Provisioner = (*backend)(nil)

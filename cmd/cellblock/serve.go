@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -111,7 +110,10 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, b
 	if err != nil {
 		return nil, err
 	}
-	bearer := auth.BearerOptions{Logger: a.logger, ResourceMetadata: base + web.MetadataPath}
+	bearer := auth.BearerOptions{Logger: a.logger}
+	if env.Issuer != "" {
+		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
+	}
 	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
 		Owner: requestOwner, Key: key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Authorize: authorize, Logger: a.logger,
@@ -121,7 +123,12 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, b
 	})
 	return web.New(web.Config{
 		MCP: mcp, Verifier: verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
-		Health: a.webHealth, Version: version, Logger: a.logger,
+		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
+		Health: func(ctx context.Context) web.Health {
+			report := a.health(ctx)
+			return web.Health{Status: report.Status, Detail: report}
+		},
+		Drain: a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	}), nil
 }
 
@@ -138,11 +145,11 @@ func readyLine(base, where, tokenPath string) string {
 
 // scopeError says which scope a call lacks.
 type scopeError struct {
-	*fault.Error
+	error // a *fault.Error
 	scope string
 }
 
-func (e *scopeError) Unwrap() error { return e.Error }
+func (e *scopeError) Unwrap() error { return e.error }
 
 // authorize refuses a call of a tool, as its body names it, that the token may not make.
 func authorize(ctx context.Context, method, tool string) error {
@@ -153,7 +160,7 @@ func authorize(ctx context.Context, method, tool string) error {
 	if !known || scope == "" || tokenAllows(ctx, scope) {
 		return nil
 	}
-	return &scopeError{scope: scope, Error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, tool).
+	return &scopeError{scope: scope, error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, tool).
 		WithHint("Ask for a token with that scope.")}
 }
 
@@ -182,5 +189,3 @@ func requestOwner(r *http.Request) string {
 	p, _ := auth.FromContext(r.Context())
 	return p.Owner()
 }
-
-var _ = slog.Default
