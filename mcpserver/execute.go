@@ -74,11 +74,11 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	defer context.AfterFunc(ctx, e.Cancel)()
 	shown, err := s.follow(ctx, r, e)
 	if err != nil {
-		return notRun(e, err), nil
+		return notRun(ctx, e, err), nil
 	}
 	result, err := e.Wait(ctx)
 	if err != nil {
-		return notRun(e, err), nil
+		return notRun(ctx, e, err), nil
 	}
 	return s.report(e, result, shown), nil
 }
@@ -107,11 +107,11 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 }
 
 // notRun is the result of a cell that did not run to an end that can be told: it never started, or the call was given up.
-func notRun(e *sessions.Execution, err error) *mcp.CallToolResult {
-	result := toolError(err)
-	if fault.KindOf(err) == fault.Internal { // the context's own end
-		result = toolError(fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", err))
+func notRun(ctx context.Context, e *sessions.Execution, err error) *mcp.CallToolResult {
+	if cause := context.Cause(ctx); cause != nil {
+		err = fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", cause)
 	}
+	result := toolError(err)
 	result.Content = append(result.Content, mcp.NewTextContent(fmt.Sprintf("[session %s · cell %d · no result]", e.SessionID(), e.Number())))
 	return result
 }

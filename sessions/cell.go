@@ -33,6 +33,7 @@ func (s *session) runCell(e *Execution) {
 	defer cancel()
 	e.begin(s.takeNews())
 	r := &run{s: s, e: e, ended: make(chan struct{})}
+	s.kernel.used = true
 	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Code: e.code, StoreHistory: true, MsgID: e.msgID})
 	if err != nil && !s.kernelGone() {
 		s.settle(e, Result{}, notSent(err))

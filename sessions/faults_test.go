@@ -127,7 +127,9 @@ func TestLadderOnTheWire(t *testing.T) {
 func TestRestartOnTheWire(t *testing.T) {
 	inBubble(t, kernelstest.NewProvisioner, func(t *testing.T, m *Manager, p *kernelstest.Provisioner) {
 		running := start(t, m, alice, python("s", "print a\nwait"))
-		synctest.Wait()
+		for range running.Outputs(t.Context()) {
+			break // it runs
+		}
 		if info, err := m.Restart(t.Context(), alice, "s"); err != nil || info.Generation != 2 || info.State != Idle {
 			t.Fatalf("%+v %v", info, err)
 		}

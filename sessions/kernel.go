@@ -56,6 +56,8 @@ func (c liveClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell
 type kernel struct {
 	handle kernels.Handle
 	client client
+	// used tells that a cell has been sent to the kernel process that runs now.
+	used bool
 }
 
 const (

@@ -85,6 +85,7 @@ func (s *session) restart(why string) bool {
 		s.dispose(dead)
 		return false
 	}
+	s.kernel.used = false
 	s.transition(Starting)
 	return true
 }

@@ -154,6 +154,22 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+func TestRestartDuringStartStartsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{launchTime: time.Second}
+		m := newTestManager(t, p)
+		defer m.Shutdown(context.Background())
+		e := start(t, m, alice, python("s", "x"))
+		synctest.Wait()
+		if _, err := m.Restart(t.Context(), alice, "s"); err != nil {
+			t.Fatal(err)
+		}
+		if r := wait(t, e); r.Status != kernels.StatusOK || e.Generation() != 1 || p.last().restarts != 0 || p.launched.Load() != 1 {
+			t.Errorf("%v, generation %d, %d restarts, %d launches", r.Status, e.Generation(), p.last().restarts, p.launched.Load())
+		}
+	})
+}
+
 func TestInterruptLadder(t *testing.T) {
 	for _, tt := range []struct {
 		code, rung string

@@ -114,9 +114,16 @@ func (s *session) obey(o order) {
 	o.answer(InterruptReport{}, s.renew(lossAsked))
 }
 
-// renew gives the session a fresh kernel while no cell runs: in place when there is one to restart.
+// renew gives the session a fresh kernel while no cell runs: in place when there is one to restart. One that has run
+// nothing yet is fresh, so that a restart during the start does not start twice.
 func (s *session) renew(why string) error {
-	if s.kernel != nil && s.restart(why) {
+	if s.kernelGone() {
+		s.kernelDied(s.kernel.death())
+	}
+	switch {
+	case s.kernel != nil && !s.kernel.used:
+		return nil
+	case s.kernel != nil && s.restart(why):
 		return s.comeUp()
 	}
 	return s.start()

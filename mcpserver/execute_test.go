@@ -1,0 +1,220 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+func TestExecute(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := w.run("analysis", "print a\nstderr b\npng\nresult 7")
+		got.expect(t, false, "a\n[stderr] b\n(image/png)\n7\n[session analysis · cell 1 · ok · ")
+		if got.structured != nil {
+			t.Errorf("structuredContent %s", got.structured)
+		}
+		w.run("analysis", "set x 42").expect(t, false, "cell 2 · ok")
+		w.run("analysis", "get x").expect(t, false, "42\n[session analysis · cell 3 · ok · 0.00 s]")
+	})
+}
+
+func TestErrorsAreResults(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := w.run("s", "print before\nerror ValueError it is wrong")
+		got.expect(t, true, "before\n", "ValueError: it is wrong", "[session s · cell 1 · error · ")
+		w.run("s", "stderr only a warning").expect(t, false, "[stderr] only a warning")
+		w.run("s", "bareerror\nerror E x").expect(t, true, "E: x") // the reply does not say it, the output does
+		w.run("s", "noreply").expect(t, true, "incomplete", "Note: the kernel's reply never came")
+	})
+}
+
+func TestMintedIDIsSaid(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := w.call("execute_python", map[string]any{"code": "1+1"})
+		got.expect(t, false, "(new: pass this session_id to go on with it) · cell 1 · ok")
+		last := got.texts[len(got.texts)-1]
+		id := strings.Fields(strings.TrimPrefix(last, "[session "))[0]
+		w.run(id, "1+1").expect(t, false, "[session "+id+" · cell 2")
+	})
+}
+
+func TestDeathIsToldTwice(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.run("s", "print a\ndie SIGKILL").expect(t, true, "a\nThe kernel was killed by SIGKILL. Variables are lost, files are kept; "+
+			"the next call runs on a new kernel.\n[session s · cell 1 · kernel died · ")
+		got := w.run("s", "1+1")
+		got.expect(t, false, "killed by SIGKILL", "generation 2", "cell 2 · ok")
+		if !strings.HasPrefix(got.texts[0], "Note: The kernel of session") {
+			t.Errorf("first: %s", got.texts[0])
+		}
+		w.run("s", "oom").expect(t, true, "The kernel ran out of memory (limit 2 GiB) and was killed. Work on the data in pieces")
+	})
+}
+
+func TestTimeoutsAreExplained(t *testing.T) {
+	for code, words := range map[string][]string{
+		"wait":         {"ran longer than its timeout of 2.0 s. Variables are kept.", "· timed out · 2.0 s]"},
+		"child":        {"It stopped when the processes that it had started were killed; variables are kept."},
+		"stubborn 24h": {"ran longer than its timeout of 2.0 s. The kernel was restarted because", "Variables are lost, files are kept"},
+	} {
+		inBubble(t, func(t *testing.T, w *world) {
+			got := w.call("execute_python", map[string]any{"session_id": "s", "code": code, "timeout_seconds": 2})
+			got.expect(t, code != "child", words...)
+		})
+	}
+}
+
+func TestKernelThatDoesNotStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kernels.LaunchError = fault.New(fault.Unavailable, "there is no container engine").WithHint("Start Docker.")
+		w.run("s", "1+1").expect(t, true, `the python kernel of session "s" did not start: there is no container engine`,
+			"Hint: Start Docker.", "[session s · cell 1 · no result]")
+		w.kernels.LaunchError = nil
+		w.run("s", "1+1").expect(t, false, "2")
+	})
+}
+
+func TestLateOutputIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.run("s", "late 1s from a thread")
+		time.Sleep(2 * time.Second)
+		w.run("s", "print now").expect(t, false, "now\n[cell 1 went on in the background and produced:]\nfrom a thread\n[session s · cell 2")
+	})
+}
+
+func TestCancelledCallStopsItsCell(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		began := time.Now()
+		got := w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "wait"}})
+		got.expect(t, true, "the call ended before its cell did", "[session s · cell 1 · no result]")
+		if time.Since(began) != 3*time.Second {
+			t.Errorf("it took %v", time.Since(began))
+		}
+		w.run("s", "1+1").expect(t, false, "2\n[session s · cell 2 · ok")
+	})
+}
+
+func TestProgress(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kernels.LaunchDelay = 12 * time.Second
+		params := func(code string) map[string]any {
+			return map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": code},
+				"_meta": map[string]any{"progressToken": "tok"}}
+		}
+		w.callWith(t.Context(), params("print hello\nsleep 21s\nprint bye")).expect(t, false, "hello\nbye")
+		var messages []string
+		before := note{}
+		for _, n := range w.notes {
+			if n.token != "tok" || n.value <= before.value || n.at-before.at > lifeSign {
+				t.Errorf("%+v after %+v", n, before)
+			}
+			messages, before = append(messages, n.message), n
+		}
+		all := strings.Join(messages, "|")
+		for _, want := range []string{"starting the kernel|", "running for 0.00 s\nhello|running for 5.0 s|", "\nbye"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("progress does not say %q: %s", want, all)
+			}
+		}
+
+		w.notes = nil
+		w.callWith(t.Context(), params(strings.Repeat("print x\nsleep 10ms\n", 300))).expect(t, false, "x")
+		if n := len(w.notes); n < 8 || n > 14 {
+			t.Errorf("%d notifications in 3 seconds", n)
+		}
+		total := 0
+		for _, n := range w.notes {
+			total += strings.Count(n.message, "x")
+		}
+		if total != 300 {
+			t.Errorf("%d of 300 lines were told", total)
+		}
+
+		w.notes = nil
+		w.run("s", "sleep 60s")
+		if len(w.notes) > 0 {
+			t.Errorf("progress without a token: %+v", w.notes)
+		}
+	})
+}
+
+func TestProgressOfACellThatWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		go w.run("s", "sleep 11s")
+		synctest.Wait()
+		w.callWith(t.Context(), map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "1+1"},
+			"_meta": map[string]any{"progressToken": 7}}).expect(t, false, "2")
+		if len(w.notes) != 2 || w.notes[0].message != "waiting for 1 cell before it in the session" {
+			t.Errorf("%+v", w.notes)
+		}
+	})
+}
+
+func TestSessionTools(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.run("a", "1+1")
+		time.Sleep(time.Minute)
+		go w.run("b", "wait")
+		synctest.Wait()
+		time.Sleep(30 * time.Second)
+
+		got := w.call("list_sessions", nil)
+		got.expect(t, false, "b · python · busy for 30 s · 1 cell · used 30s ago\na · python · idle · 1 cell · used 1m30s ago")
+		var list struct{ Sessions []sessionEntry }
+		if err := json.Unmarshal(got.structured, &list); err != nil || len(list.Sessions) != 2 || list.Sessions[0].BusySeconds != 30 {
+			t.Errorf("%s %v", got.structured, err)
+		}
+
+		w.call("interrupt_session", map[string]any{"session_id": "b"}).expect(t, false, "The running cell of session b was stopped. Variables are kept.")
+		w.call("interrupt_session", map[string]any{"session_id": "b"}).expect(t, false, "was not running anything")
+		w.call("restart_session", map[string]any{"session_id": "a"}).expect(t, false, "fresh kernel (generation 2)", "files are kept")
+		w.run("a", "incarnation").expect(t, false, "restarted on request", "2\n[session a · cell 2")
+		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a is closed; its files are kept.")
+		w.call("close_session", map[string]any{"session_id": "b", "delete_files": true}).expect(t, false, "its files are deleted")
+		w.call("list_sessions", nil).expect(t, false, "No sessions.")
+	})
+}
+
+func TestHealth(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.run("a", "1+1")
+		got := w.call("health", nil)
+		got.expect(t, false, "ok · cellblock 1.2.3 · kernels by fake · 1 session", "limits: memory not enforced")
+		var report HealthReport
+		if err := json.Unmarshal(got.structured, &report); err != nil || report.Status != HealthOK || report.Sessions["idle"] != 1 || report.Problems == nil {
+			t.Errorf("%s %v", got.structured, err)
+		}
+		w.kernels.HealthError = fault.New(fault.Unavailable, "the engine does not answer").WithHint("Start it.")
+		w.call("health", nil).expect(t, false, "down · ", "problem: the engine does not answer\n  to do: Start it.")
+	})
+}
+
+func TestPanicIsAnErrorOfItsCall(t *testing.T) {
+	w := newWorld(t)
+	w.service.Config.Health = func(context.Context) HealthReport { panic("boom") }
+	w.server = w.service.server()
+	got := w.call("health", nil)
+	got.expect(t, true, "health failed inside the server")
+	if strings.Contains(got.String(), "boom") {
+		t.Error("the panic's text was told to the caller")
+	}
+}
+
+func TestStatusTexts(t *testing.T) {
+	for d, want := range map[time.Duration]string{120 * time.Millisecond: "0.12 s", 3400 * time.Millisecond: "3.4 s", 75 * time.Second: "75 s"} {
+		if got := seconds(d); got != want {
+			t.Errorf("%v: %q", d, got)
+		}
+	}
+	if got := strings.Join(deathRemark(kernels.Death{Cause: "x."}), " "); !strings.HasPrefix(got, "X. Variables") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,180 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellblock/sessions"
+)
+
+type listedTool struct {
+	Name, Title, Description string
+	InputSchema              struct {
+		Properties           map[string]struct{ Description string }
+		AdditionalProperties any
+	}
+	Annotations map[string]any
+}
+
+func (w *world) list() (tools []listedTool, raw []json.RawMessage) {
+	w.t.Helper()
+	result, rpcError := w.request(w.t.Context(), "tools/list", map[string]any{})
+	var r struct{ Tools []json.RawMessage }
+	if rpcError != nil || json.Unmarshal(result, &r) != nil {
+		w.t.Fatal(rpcError)
+	}
+	for _, tool := range r.Tools {
+		var l listedTool
+		if err := json.Unmarshal(tool, &l); err != nil {
+			w.t.Fatal(err)
+		}
+		tools = append(tools, l)
+	}
+	return tools, r.Tools
+}
+
+func TestToolSchemas(t *testing.T) {
+	w := newWorld(t)
+	tools, raw := w.list()
+	for i, tool := range tools {
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, raw[i], "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "tools/"+tool.Name+".json", pretty.String()+"\n")
+		if tool.Title == "" || tool.Description == "" || tool.InputSchema.AdditionalProperties != false {
+			t.Errorf("%s: title, description or additionalProperties missing", tool.Name)
+		}
+		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+			if _, ok := tool.Annotations[hint].(bool); !ok {
+				t.Errorf("%s: no %s", tool.Name, hint)
+			}
+		}
+		for name, p := range tool.InputSchema.Properties {
+			if p.Description == "" {
+				t.Errorf("%s: argument %s has no description", tool.Name, name)
+			}
+		}
+	}
+}
+
+func TestToolListIsShort(t *testing.T) {
+	w := newWorld(t)
+	result, _ := w.request(t.Context(), "tools/list", map[string]any{})
+	t.Logf("tools/list: %d tokens", len(result)/4)
+	if len(result)/4 > 2500/2 { // the files toolset, which is part of the default list, needs room too
+		t.Errorf("tools/list is %d tokens", len(result)/4)
+	}
+}
+
+func TestEveryToolHasAScope(t *testing.T) {
+	w := newWorld(t, func(c *sessions.Config) { c.Runtimes["javascript"] = sessions.Runtime{} })
+	want := map[string]string{
+		"execute_python": "python:execute", "execute_javascript": "javascript:execute", "list_sessions": "sessions:read",
+		"interrupt_session": "sessions:manage", "restart_session": "sessions:manage", "close_session": "sessions:manage", "health": "",
+	}
+	if got := ToolScopes(w.service.Config); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	for _, unknown := range []string{"", "execute_", "rm", "execute"} {
+		if scope, known := RequiredScope(unknown); known {
+			t.Errorf("%q is known, with scope %q", unknown, scope)
+		}
+	}
+}
+
+func TestScopesDecideWhatIsListedAndCalled(t *testing.T) {
+	for _, tt := range []struct {
+		scopes []string
+		listed []string
+	}{
+		{nil, []string{"health"}},
+		{[]string{"python:execute"}, []string{"execute_python", "health"}},
+		{[]string{ScopeRead}, []string{"health", "list_sessions"}},
+		{[]string{ScopeManage}, []string{"close_session", "health", "interrupt_session", "restart_session"}},
+	} {
+		w := newWorld(t)
+		w.scopes = tt.scopes
+		var names []string
+		tools, _ := w.list()
+		for _, tool := range tools {
+			names = append(names, tool.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, tt.listed) {
+			t.Errorf("with %v: listed %v, want %v", tt.scopes, names, tt.listed)
+		}
+		for tool, scope := range ToolScopes(w.service.Config) {
+			got := w.call(tool, map[string]any{"wrong": true})
+			if refused := strings.Contains(got.String(), "needs the scope"); refused == slices.Contains(names, tool) {
+				t.Errorf("with %v: call of %s: %s", tt.scopes, tool, got)
+			} else if refused {
+				got.expect(t, true, tool, `"`+scope+`"`)
+			}
+		}
+	}
+}
+
+func TestUnknownToolIsAProtocolError(t *testing.T) {
+	w := newWorld(t)
+	_, rpcError := w.request(t.Context(), "tools/call", map[string]any{"name": "execute_cobol", "arguments": map[string]any{}})
+	if rpcError == nil || rpcError.Code != -32602 || !strings.Contains(rpcError.Message, "execute_cobol") {
+		t.Errorf("got %+v", rpcError)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		name, tool, args string
+		words            []string
+	}{
+		{"no code", "execute_python", `{}`, []string{"code: is required"}},
+		{"null code", "execute_python", `{"code":null}`, []string{"code: is required"}},
+		{"empty code", "execute_python", `{"code":""}`, []string{"code: is empty"}},
+		{"code of another type", "execute_python", `{"code":["x"]}`, []string{"code: must be a string, got an array"}},
+		{"code with NUL", "execute_python", `{"code":"a\u0000"}`, []string{"code: contains a NUL"}},
+		{"10 MB of code", "execute_python", `{"code":"` + strings.Repeat("x", 10<<20) + `"}`, []string{"code: 10485760 bytes, at most 1048576"}},
+		{"session_id with a slash", "execute_python", `{"code":"x","session_id":"a/b"}`, []string{"session_id", "A-Z a-z 0-9"}},
+		{"session_id of 300 characters", "execute_python", `{"code":"x","session_id":"` + strings.Repeat("x", 300) + `"}`, []string{"session_id", "300 characters"}},
+		{"dots", "execute_python", `{"code":"x","session_id":".."}`, []string{"session_id"}},
+		{"empty session_id", "execute_python", `{"code":"x","session_id":""}`, []string{"session_id: is empty"}},
+		{"number as session_id", "execute_python", `{"code":"x","session_id":7}`, []string{"session_id: must be a string, got a number"}},
+		{"timeout as text", "execute_python", `{"code":"x","timeout_seconds":"30"}`, []string{"timeout_seconds: must be a number, got a string"}},
+		{"timeout 0", "execute_python", `{"code":"x","timeout_seconds":0}`, []string{"timeout_seconds: must be between 1 and 3600, got 0"}},
+		{"timeout too long", "execute_python", `{"code":"x","timeout_seconds":3601}`, []string{"timeout_seconds: must be between 1 and 3600, got 3601"}},
+		{"misspelt", "execute_python", `{"code":"x","timeout":3}`, []string{"timeout: there is no such argument, do you mean timeout_seconds?"}},
+		{"misspelt otherwise", "execute_python", `{"code":"x","sesion_id":"a"}`, []string{"sesion_id", "do you mean session_id?"}},
+		{"camel case", "execute_python", `{"code":"x","sessionId":"a"}`, []string{"sessionId", "do you mean session_id?"}},
+		{"strange", "execute_python", `{"code":"x","quux\u001b[31m":"a"}`, []string{"quux: there is no such argument, this tool takes code, session_id, timeout_seconds"}},
+		{"an array", "execute_python", `[1]`, []string{"arguments: must be an object, got an array"}},
+		{"argument of a tool without any", "health", `{"x":1}`, []string{"takes none"}},
+		{"argument of a tool without any", "list_sessions", `{"x":1}`, []string{"takes none"}},
+		{"no session_id", "close_session", `{}`, []string{"session_id: is required"}},
+		{"flag as text", "close_session", `{"session_id":"x","delete_files":"yes"}`, []string{"delete_files: must be true or false, got a string"}},
+		{"no such session", "close_session", `{"session_id":"x"}`, []string{`there is no session "x"`, "list_sessions"}},
+		{"no such session", "interrupt_session", `{"session_id":"x"}`, []string{`there is no session "x"`, "list_sessions"}},
+		{"no such session", "restart_session", `{"session_id":"x"}`, []string{`there is no session "x"`, "list_sessions"}},
+		{"id with a slash", "restart_session", `{"session_id":"../x"}`, []string{"session_id"}},
+	} {
+		t.Run(tt.tool+" "+tt.name, func(t *testing.T) {
+			got := w.callWith(t.Context(), map[string]any{"name": tt.tool, "arguments": json.RawMessage(tt.args)})
+			got.expect(t, true, tt.words...)
+			if len(got.String()) > 400 {
+				t.Errorf("an error of %d bytes", len(got.String()))
+			}
+		})
+	}
+	if n := len(w.kernels.Launched()); n != 0 {
+		t.Errorf("%d kernels were launched", n)
+	}
+}
+
+func TestNoArgumentsAtAll(t *testing.T) {
+	w := newWorld(t)
+	w.callWith(t.Context(), map[string]any{"name": "list_sessions"}).expect(t, false, "No sessions")
+	w.callWith(t.Context(), map[string]any{"name": "execute_python"}).expect(t, true, "code: is required")
+}
