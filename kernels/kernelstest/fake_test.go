@@ -1,6 +1,7 @@
 package kernelstest_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { kernelstest.RemoveShim(); os.Exit(code) }))
 }
 
 // TestFake: the fake provisioner passes the suite, as far as that is about provisioners.

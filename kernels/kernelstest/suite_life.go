@@ -2,6 +2,7 @@ package kernelstest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -112,12 +113,22 @@ func testAttach(f *suite) {
 		want.WriteString(strconv.Itoa(i) + "\n")
 	}
 	if got.String() != want.String() {
-		f.Errorf("%d bytes, want %d: lost, twice or out of order", got.Len(), want.Len())
+		f.Errorf("%d bytes, want %d: lost, twice or out of order: %s", got.Len(), want.Len(), firstDifference(got.String(), want.String()))
 	}
 	if r := adopted.Result(); r.Status != kernels.StatusOK {
 		f.Errorf("result %+v", r)
 	}
 	b.want(f.say("x", "get x"), "7")
+}
+
+// firstDifference quotes two texts at the place where they part.
+func firstDifference(got, want string) string {
+	n := 0
+	for n < min(len(got), len(want)) && got[n] == want[n] {
+		n++
+	}
+	from := max(0, n-40)
+	return fmt.Sprintf("at byte %d: %q instead of %q", n, got[from:min(len(got), n+80)], want[from:min(len(want), n+40)])
 }
 
 func testList(f *suite) {

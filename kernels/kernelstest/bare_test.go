@@ -1,0 +1,263 @@
+package kernelstest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/stream"
+)
+
+// TestBare runs the suite with real kernels and the real shim, and no isolation at all: what it proves is the suite, the
+// client and the shim.
+func TestBare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many kernels")
+	}
+	kernelstest.NeedPython(t)
+	shim := kernelstest.BuildShim(t)
+	kernelstest.TestProvisioner(t, kernelstest.Setup{
+		New:        func(t *testing.T, dir string) kernels.Provisioner { return newBare(t, shim, dir) },
+		Kernelspec: kernelstest.Python,
+	})
+}
+
+const nobody = 65534
+
+// bare runs a shim as a plain process of this host. Its state is in this process: there is no real restart here.
+type bare struct {
+	shim string
+	dir  string
+	here *bareState
+}
+
+type bareState struct {
+	mu   sync.Mutex
+	runs map[string]*bareRun
+}
+
+// bareRun is one running shim, and the Handle of it.
+type bareRun struct {
+	id, socket string
+	cmd        *exec.Cmd
+	log        *bytes.Buffer
+	exited     chan struct{}
+	asked      bool
+	mu         sync.Mutex
+}
+
+var bareStates sync.Map // by dir
+
+func newBare(t *testing.T, shim, dir string) *bare {
+	state, _ := bareStates.LoadOrStore(dir, &bareState{runs: map[string]*bareRun{}})
+	return &bare{shim: shim, dir: dir, here: state.(*bareState)}
+}
+
+func (b *bare) Name() string                 { return "bare" }
+func (b *bare) Health(context.Context) error { return nil }
+func (b *bare) Close() error                 { return nil }
+
+func (b *bare) Capabilities() kernels.Capabilities {
+	if os.Geteuid() != 0 {
+		return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", UID: nobody, GID: nobody}
+}
+
+var bareID = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
+
+func (b *bare) Launch(ctx context.Context, spec kernels.Spec) (kernels.Handle, error) {
+	info, err := os.Stat(spec.Workspace)
+	if err != nil || !info.IsDir() || !bareID.MatchString(spec.ID) {
+		return nil, fault.New(fault.Invalid, "bad spec: %v", err)
+	}
+	run, err := b.start(spec)
+	if err != nil {
+		return nil, err
+	}
+	b.here.mu.Lock()
+	b.here.runs[spec.ID] = run
+	b.here.mu.Unlock()
+	for { // until the shim listens
+		conn, err := net.Dial("unix", run.socket)
+		if err == nil {
+			_ = conn.Close()
+			return run, nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-run.exited:
+			err = fmt.Errorf("the shim ended: %s", run.log)
+		}
+		_ = run.Stop(context.Background(), 0)
+		return nil, fault.New(fault.Unavailable, "not launched: %w", err)
+	}
+}
+
+func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
+	dir := filepath.Join(b.dir, spec.ID[:8])
+	c := b.Capabilities()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chown(dir, c.UID, c.GID); err != nil {
+		return nil, err
+	}
+	threads := strconv.Itoa(int(spec.Limits.CPUs + 0.999))
+	env := []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent", "OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads}
+	for _, more := range []map[string]string{spec.Kernelspec.Env, spec.Env} {
+		for k, v := range more {
+			env = append(env, k+"="+v)
+		}
+	}
+	config, err := json.Marshal(stream.Config{
+		KernelID: spec.ID, Listen: "unix:" + dir + "/s", Argv: spec.Kernelspec.Argv, Env: env, Dir: spec.Workspace,
+		RunDir: dir + "/r", Transport: "ipc", Rlimits: stream.Rlimits{FileSize: spec.Limits.FileSize, Files: spec.Limits.Files},
+	})
+	if err != nil {
+		return nil, err
+	}
+	run := &bareRun{id: spec.ID, socket: dir + "/s", log: &bytes.Buffer{}, exited: make(chan struct{})}
+	run.cmd = exec.Command(b.shim)
+	run.cmd.Env = []string{stream.ConfigEnv + "=" + string(config)}
+	run.cmd.Stderr = run.log
+	run.cmd.WaitDelay = time.Second
+	run.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 {
+		run.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	if err := run.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = run.cmd.Wait(); close(run.exited) }()
+	return run, nil
+}
+
+func (b *bare) Attach(_ context.Context, ref kernels.Ref) (kernels.Handle, error) {
+	if ref.Provisioner != "bare" || ref.Version != 1 {
+		return nil, fault.New(fault.Invalid, "not mine")
+	}
+	b.here.mu.Lock()
+	defer b.here.mu.Unlock()
+	run := b.here.runs[ref.KernelID]
+	if run == nil || run.gone() {
+		return nil, fmt.Errorf("%s: %w", ref.KernelID, kernels.ErrGone)
+	}
+	return run, nil
+}
+
+func (b *bare) List(context.Context) ([]kernels.Ref, error) {
+	b.here.mu.Lock()
+	defer b.here.mu.Unlock()
+	var refs []kernels.Ref
+	for _, run := range b.here.runs {
+		if !run.gone() {
+			refs = append(refs, run.Ref())
+		}
+	}
+	return refs, nil
+}
+
+func (r *bareRun) gone() bool {
+	select {
+	case <-r.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *bareRun) Ref() kernels.Ref {
+	return kernels.Ref{Provisioner: "bare", Version: 1, KernelID: r.id}
+}
+
+func (r *bareRun) Dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", r.socket)
+}
+
+// Stop asks the shim by TERM, and kills it and all that descends from it once half of the grace is over.
+func (r *bareRun) Stop(_ context.Context, grace time.Duration) error {
+	r.mu.Lock()
+	r.asked = true
+	r.mu.Unlock()
+	family := descendants(r.cmd.Process.Pid)
+	if grace > 0 {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-r.exited:
+		case <-time.After(grace / 2):
+		}
+	}
+	for ; len(family) > 0; family = descendants(r.cmd.Process.Pid) {
+		for _, pid := range family {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if r.gone() {
+			break
+		}
+	}
+	_ = r.cmd.Process.Kill()
+	<-r.exited
+	return nil
+}
+
+// descendants returns the children of a process, and theirs, that are not zombies.
+func descendants(root int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[0] != "Z" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			parent, _ := strconv.Atoi(f[1])
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	var all []int
+	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
+		all = append(all, queue[0])
+		queue = append(queue, children[queue[0]]...)
+	}
+	return all
+}
+
+func (r *bareRun) Exited() <-chan struct{} { return r.exited }
+
+func (r *bareRun) Status() kernels.ExitStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return kernels.ExitStatus{Code: r.cmd.ProcessState.ExitCode(), Asked: r.asked}
+}
+
+func (r *bareRun) Logs(context.Context) string {
+	if r.gone() {
+		return r.log.String()
+	}
+	return ""
+}
+
+func (r *bareRun) Close() error { return nil }
+
+var (
+	_ kernels.Provisioner = (*bare)(nil)
+	_ kernels.Handle      = (*bareRun)(nil)
+)
