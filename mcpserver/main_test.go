@@ -7,11 +7,18 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"cellblock/kernels/kernelstest"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		kernelstest.RemoveShim()
+		os.Exit(code)
+	}))
+}
 
 // golden compares got with a file in testdata, or writes it with -update.
 func golden(t *testing.T, name, got string) {
