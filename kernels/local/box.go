@@ -117,6 +117,9 @@ func (p *Provisioner) box(st *stage, l kernels.Limits) sandbox {
 	size := l.Tmp
 	if size <= 0 {
 		size = defaultTmp
+		if l.Memory > 0 { // rather a full /tmp than a kernel killed for what lies there
+			size = min(size, l.Memory/4)
+		}
 	}
 	box := sandbox{
 		readOnly: p.system.binds, links: p.system.links, sized: p.bwrap.sized,

@@ -17,7 +17,7 @@ import (
 func (p *Provisioner) clear(e *entry, st state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	if err := p.killAll(ctx, e, st); err != nil {
+	if err := p.killAll(ctx, st); err != nil {
 		return err
 	}
 	group := p.cgroups.group(e.id)
@@ -35,11 +35,11 @@ func (p *Provisioner) clear(e *entry, st state) error {
 }
 
 // killAll kills a kernel's processes and waits until they have ended.
-func (p *Provisioner) killAll(ctx context.Context, e *entry, st state) error {
+func (p *Provisioner) killAll(ctx context.Context, st state) error {
 	if boot, err := bootID(); err != nil || st.Boot != boot || st.Main.PID == 0 {
 		return err // of another boot, or never started
 	}
-	all, err := openAll(st, e.facts())
+	all, err := openAll(st)
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,10 @@ func kill(all []*process, st state) {
 			killTree(proc)
 			proc.killGroup()
 		case len(all) == 1:
+			killTree(proc)
 			proc.killGroup()
 		}
 	}
-}
-
-// facts reads the status file.
-func (e *entry) facts() statusFacts {
-	f, err := openRegular(e.path(statusFile), os.O_RDONLY)
-	if err != nil {
-		return statusFacts{exit: -1}
-	}
-	defer f.Close()
-	return readStatus(f)
 }
 
 // waitFor waits until the process has ended or ctx has.
@@ -90,8 +81,8 @@ func (p *process) waitFor(ctx context.Context) error {
 	return nil
 }
 
-// killTree kills a process's descendants, round by round because they may fork. The shim adopts the orphans among them,
-// so that as long as it lives all are found.
+// killTree kills a process's descendants, round by round because they may fork. A shim adopts the orphans among them, so
+// that as long as it lives all are found.
 func killTree(root *process) {
 	for range 64 {
 		list := descendants(root.PID)
@@ -106,24 +97,30 @@ func killTree(root *process) {
 
 // descendants returns the living processes below a process.
 func descendants(root int) []int {
+	all := children()
+	var found []int
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		found = append(found, all[next[0]]...)
+		next = append(next, all[next[0]]...)
+	}
+	return found
+}
+
+// children returns the host's living processes by their parents.
+func children() map[int][]int {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	children := map[int][]int{}
+	all := map[int][]int{}
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(d.Name())
 		if err != nil {
 			continue
 		}
 		if st, err := readStat(pid); err == nil && !st.zombie {
-			children[st.parent] = append(children[st.parent], pid)
+			all[st.parent] = append(all[st.parent], pid)
 		}
 	}
-	var found []int
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		found = append(found, children[next[0]]...)
-		next = append(next, children[next[0]]...)
-	}
-	return found
+	return all
 }

@@ -49,7 +49,7 @@ func newHandle(p *Provisioner, e *entry, st state) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := openAll(st, readStatus(status))
+	all, err := openAll(st)
 	if err != nil {
 		_ = status.Close()
 		return nil, err
@@ -63,9 +63,9 @@ func newHandle(p *Provisioner, e *entry, st state) (*handle, error) {
 }
 
 // openAll opens the processes of a kernel that are still there.
-func openAll(st state, facts statusFacts) ([]*process, error) {
+func openAll(st state) ([]*process, error) {
 	var all []*process
-	for _, id := range st.identities(facts) {
+	for _, id := range st.identities() {
 		switch proc, err := openProcess(id); {
 		case errors.Is(err, errEnded):
 		case err != nil:
@@ -85,17 +85,19 @@ func closeAll(all []*process) {
 }
 
 // identities names the processes that make up a kernel. If the server died before it could save the sandbox's first
-// process, bubblewrap has told its pid, which is the right one if bubblewrap is its parent.
-func (st state) identities(facts statusFacts) []identity {
+// process, that is bubblewrap's only child.
+func (st state) identities() []identity {
 	ids := []identity{st.Main}
 	if st.Init != nil {
 		return append(ids, *st.Init)
 	}
-	if facts.child == 0 {
+	if !st.Sandboxed || !st.Main.runs() {
 		return ids
 	}
-	if stat, err := readStat(facts.child); err == nil && stat.parent == st.Main.PID {
-		ids = append(ids, identity{PID: facts.child, Start: stat.start})
+	for _, pid := range children()[st.Main.PID] {
+		if id, err := identify(pid); err == nil {
+			ids = append(ids, id)
+		}
 	}
 	return ids
 }

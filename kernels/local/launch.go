@@ -266,11 +266,13 @@ func (l *launch) open() error {
 	if l.info == nil {
 		return nil
 	}
-	var line statusLine
-	if err := json.NewDecoder(io.LimitReader(l.info, 4096)).Decode(&line); err != nil || line.ChildPID == nil {
-		return fmt.Errorf("the sandbox did not start: %w", errors.Join(err, errEnded))
+	var info struct {
+		ChildPID int `json:"child-pid"`
 	}
-	first, err := identify(*line.ChildPID)
+	if err := json.NewDecoder(io.LimitReader(l.info, 4096)).Decode(&info); err != nil {
+		return fmt.Errorf("the sandbox did not start: %w", err)
+	}
+	first, err := identify(info.ChildPID)
 	if err != nil {
 		return fmt.Errorf("the sandbox's first process: %w", err)
 	}

@@ -105,7 +105,7 @@ func TestLaunchStop(t *testing.T) {
 func leftovers(t *testing.T, p *Provisioner, dir string) string {
 	t.Helper()
 	var left []string
-	for _, pattern := range []string{"state/*", "run/*"} {
+	for _, pattern := range []string{"s/*", "r/*", "state/*", "run/*"} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern))
 		left = append(left, found...)
 	}

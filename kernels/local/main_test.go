@@ -18,6 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // stubShim builds the stand-in for the shim once.
 func stubShim(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("LOCAL_TEST_STUB"); path != "" {
+		return path
+	}
 	path, err := buildStub()
 	if err != nil {
 		t.Fatal(err)

@@ -78,6 +78,12 @@ func identify(pid int) (identity, error) {
 	return identity{PID: pid, Start: st.start}, err
 }
 
+// runs tells whether the process is there, as itself, and be it as a zombie.
+func (id identity) runs() bool {
+	now, err := identify(id.PID)
+	return err == nil && now == id
+}
+
 // process is a process that runs or ran, held so that its pid cannot come to mean another.
 type process struct {
 	identity

@@ -130,7 +130,7 @@ func (p *Provisioner) attach(e *entry, want refData) (*handle, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "%w", err)
 	}
-	if st.Boot != want.Boot || st.Main != want.Main || !st.alive(e.facts()) {
+	if st.Boot != want.Boot || st.Main != want.Main || !st.alive() {
 		return nil, gone(e.id)
 	}
 	h, err := newHandle(p, e, st)
@@ -143,11 +143,11 @@ func (p *Provisioner) attach(e *entry, want refData) (*handle, error) {
 func gone(id string) error { return fault.New(fault.NotFound, "kernel %s: %w", id, kernels.ErrGone) }
 
 // alive tells whether any of the kernel's processes runs.
-func (st state) alive(facts statusFacts) bool {
+func (st state) alive() bool {
 	if boot, err := bootID(); err != nil || boot != st.Boot {
 		return false
 	}
-	all, err := openAll(st, facts)
+	all, err := openAll(st)
 	if err != nil {
 		return true // not known: rather found in vain than taken away
 	}
@@ -189,7 +189,7 @@ func (p *Provisioner) look(id string) (state, bool) {
 		return state{}, false
 	}
 	st, err := e.load()
-	alive := err == nil && st.alive(e.facts())
+	alive := err == nil && st.alive()
 	_ = e.close()
 	if !alive && (err == nil || errors.Is(err, os.ErrNotExist)) {
 		p.sweep(id)
@@ -207,7 +207,7 @@ func (p *Provisioner) sweep(id string) {
 	}
 	defer e.close()
 	st, err := e.load()
-	if err == nil && st.alive(e.facts()) {
+	if err == nil && st.alive() {
 		return
 	}
 	if err := p.clear(e, st); err != nil {

@@ -13,18 +13,15 @@ import (
 	"cellblock/kernels"
 )
 
-// A kernel's status file tells, line by line, what happened to its sandbox. Bubblewrap writes the sandbox's first pid and
-// exit code into it (--json-status-fd), so that a server learns them that was not there; the server adds that Stop was
-// asked. User code has no descriptor of it. A handle keeps it open and can read it after it was unlinked.
+// A kernel's status file tells, line by line, what happened to its sandbox. Bubblewrap writes its exit code into it
+// (--json-status-fd), so that a server learns it that was not there; the server adds that Stop was asked. User code has no descriptor of it. A handle keeps it open and can read it after it was unlinked.
 type statusLine struct {
-	ChildPID *int `json:"child-pid,omitempty"`
 	ExitCode *int `json:"exit-code,omitempty"`
 	Asked    bool `json:"asked,omitempty"`
 }
 
 // statusFacts is all that a status file says.
 type statusFacts struct {
-	child int // 0: not known
 	exit  int // -1: not known
 	asked bool
 }
@@ -36,9 +33,6 @@ func parseStatus(r io.Reader) statusFacts {
 		var line statusLine
 		if dec.Decode(&line) != nil {
 			return facts
-		}
-		if line.ChildPID != nil {
-			facts.child = *line.ChildPID
 		}
 		if line.ExitCode != nil {
 			facts.exit = *line.ExitCode
