@@ -86,9 +86,6 @@ func (e *Execution) ID() string { return strconv.Itoa(e.number) }
 // Number counts the cells of the session, from 1, over all generations.
 func (e *Execution) Number() int { return e.number }
 
-// Language is what the cell is written in.
-func (e *Execution) Language() string { return e.session.language }
-
 // Timeout is how long the cell may run.
 func (e *Execution) Timeout() time.Duration { return e.timeout }
 
@@ -119,9 +116,6 @@ func (e *Execution) Phase() (Phase, time.Time) {
 
 // Position is the number of cells that come before it, the running one among them; 0 once it runs.
 func (e *Execution) Position() int { return e.session.position(e) }
-
-// SessionState is the state of the cell's session, for those who wait.
-func (e *Execution) SessionState() State { return e.session.info().State }
 
 // Cancel gives the cell up. A queued cell never runs; a running one climbs the interrupt ladder, and the session's next
 // cell works as ever. It returns at once; Wait tells when it is done. After the end it does nothing.

@@ -141,7 +141,7 @@ func TestRealInterrupts(t *testing.T) {
 		"sleep":     {"import time; print('go', flush=True); time.sleep(60)", sessions.RungInterrupt, true},
 		"busy loop": {"print('go', flush=True)\nwhile True: pass", sessions.RungInterrupt, true},
 		"child":     {"import subprocess; print('go', flush=True); subprocess.run(['sleep', '60'])", sessions.RungInterrupt, true},
-		"stubborn child": {"import subprocess; print('go', flush=True)\ntry: subprocess.run(['sleep', '60'], start_new_session=True)\nexcept KeyboardInterrupt:\n" +
+		"stubborn child": {"import subprocess\ntry:\n    print('go', flush=True); subprocess.run(['sleep', '60'], start_new_session=True)\nexcept KeyboardInterrupt:\n" +
 			"    subprocess.run(['sleep', '60'], start_new_session=True)", sessions.RungKillChildren, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,11 +26,11 @@ type record struct {
 	total     tally
 	inTail    tally
 	ended     bool
-	changed   chan struct{} // closed and replaced at every change
+	changed   chan struct{} // closed at the next change; nil while nobody waits for one
 }
 
 func newRecord(limit int64) *record {
-	return &record{limit: limit, changed: make(chan struct{})}
+	return &record{limit: limit}
 }
 
 // append adds an output. It is allowed after end: late output of background work belongs to its own cell.
@@ -74,8 +74,10 @@ func (r *record) end() cursor {
 }
 
 func (r *record) broadcast() {
-	close(r.changed)
-	r.changed = make(chan struct{})
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
 }
 
 // size is what the record holds now, in bytes.
@@ -119,6 +121,9 @@ func (r *record) next(c *cursor) (kernels.Output, bool, <-chan struct{}) {
 		return c.take(r.tail[c.index-firstInTail]), true, nil
 	case r.ended:
 		return kernels.Output{}, false, nil
+	}
+	if r.changed == nil {
+		r.changed = make(chan struct{})
 	}
 	return kernels.Output{}, false, r.changed
 }

@@ -38,7 +38,6 @@ type session struct {
 
 	mu          sync.Mutex
 	state       State
-	stateSince  time.Time
 	generation  int
 	cells       int // ever enqueued
 	lastUsed    time.Time

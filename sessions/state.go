@@ -1,9 +1,6 @@
 package sessions
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // State is where a session is in its life.
 type State string
@@ -47,5 +44,4 @@ func (s *session) setState(to State) {
 		s.generation++
 	}
 	s.state = to
-	s.stateSince = time.Now()
 }

@@ -18,6 +18,9 @@ import (
 
 // workspaces gives each (owner, id) its folder. The folder has an opaque name; a small file beside it, NAME.json, says
 // whose it is, so that files are found again after a restart of the server. The store will take over that part.
+//
+// At any time one session at most has a key (the next one waits until it is gone), so only the map needs a lock: no
+// session waits while another's files are written or deleted.
 type workspaces struct {
 	root     string
 	uid, gid int
@@ -74,18 +77,24 @@ func (w *workspaces) load(path string) {
 
 // known tells whether (owner, id) has a workspace.
 func (w *workspaces) known(k key) bool {
+	_, ok := w.lookup(k)
+	return ok
+}
+
+func (w *workspaces) lookup(k key) (name string, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.byKey[k]
-	return ok
+	name, ok = w.byKey[k]
+	return name, ok
 }
 
 // acquire returns the folder of k, made if need be, and whether there are files in it.
 func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
 	name, err := w.name(k, language)
 	if err != nil {
-		return "", false, fault.New(fault.Unavailable, "the session's workspace cannot be made: %w", err).
-			WithHint("check the disk under %s", w.root)
+		w.log.Error("workspace cannot be made", "error", err)
+		return "", false, fault.New(fault.Unavailable, "the session's workspace cannot be made: %w", pathless(err)).
+			WithHint("the operator must check the data folder: its disk and its permissions")
 	}
 	dir = filepath.Join(w.root, name)
 	entries, err := os.ReadDir(dir)
@@ -94,9 +103,7 @@ func (w *workspaces) acquire(k key, language string) (dir string, used bool, err
 
 // name returns the name of k's folder, which it makes, with its label, if it is not there.
 func (w *workspaces) name(k key, language string) (string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	name, ok := w.byKey[k]
+	name, ok := w.lookup(k)
 	if !ok {
 		name = newKernelID()
 		l := label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}
@@ -104,11 +111,10 @@ func (w *workspaces) name(k key, language string) (string, error) {
 			return "", err
 		}
 	}
-	if err := w.makeFolder(filepath.Join(w.root, name)); err != nil {
-		return "", err
-	}
+	w.mu.Lock()
 	w.byKey[k] = name
-	return name, nil
+	w.mu.Unlock()
+	return name, w.makeFolder(filepath.Join(w.root, name))
 }
 
 func (w *workspaces) makeFolder(dir string) error {
@@ -143,22 +149,31 @@ func (w *workspaces) write(name string, l label) error {
 
 // release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
 func (w *workspaces) release(k key, remove bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	name, ok := w.byKey[k]
+	name, ok := w.lookup(k)
 	if !ok {
 		return nil
 	}
 	dir := filepath.Join(w.root, name)
 	if remove {
 		if err := removeAll(dir); err != nil {
-			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", err)
+			w.log.Error("workspace cannot be deleted", "error", err)
+			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", pathless(err))
 		}
 	} else if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil // it holds files, which are kept
 	}
+	w.mu.Lock()
 	delete(w.byKey, k)
+	w.mu.Unlock()
 	return os.Remove(dir + ".json")
+}
+
+// pathless is an error of a file operation without the file's name, which is no caller's business.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // removeAll is os.RemoveAll for folders that users' code may have made unreadable.
