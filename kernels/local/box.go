@@ -26,7 +26,7 @@ func (l *launch) sandboxed() error {
 		b.source = l.p.source(&l.stage, b.source, true)
 		box.cgroups = append(box.cgroups, b)
 	}
-	config, err := l.config(shimPlace{dir: workspacePath, run: ipcPath, home: homePath, cgroup: memoryInside(l.state.Group)})
+	config, err := l.config(shimPlace{dir: workspacePath, run: ipcPath, home: homePath, cgroup: countsInside(l.state.Group)})
 	if err != nil {
 		return err
 	}
@@ -42,15 +42,13 @@ func (l *launch) sandboxed() error {
 	return nil
 }
 
-// memoryInside is where a sandbox shows the folder that bounds its memory.
-func memoryInside(g group) string {
-	switch d := g.memory(); {
-	case d == nil:
-		return ""
-	case d.Version == 2:
+// countsInside is what a shim in a sandbox is told about where its group's files are. Those of version 1 are in several
+// folders, which it finds where they belong.
+func countsInside(g group) string {
+	if d := g.memory(); d != nil && d.Version == 2 {
 		return cgroupPath
 	}
-	return cgroupPath + "/" + memory
+	return ""
 }
 
 // descriptors opens what bubblewrap reads and writes beside the gate.

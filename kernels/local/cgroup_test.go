@@ -153,14 +153,14 @@ func TestGroupBinds(t *testing.T) {
 		{source: "/cg/memory/x", target: "/sys/fs/cgroup/memory"}, {source: "/cg/cpu/x", target: "/sys/fs/cgroup/cpu"},
 		{source: "/cg/cpu/x", target: "/sys/fs/cgroup/cpuacct"},
 	}
-	if got := v1.binds(); !reflect.DeepEqual(got, want) || memoryInside(v1) != "/sys/fs/cgroup/memory" {
+	if got := v1.binds(); !reflect.DeepEqual(got, want) || countsInside(v1) != "" {
 		t.Errorf("v1: %v", got)
 	}
 	v2 := group{Dirs: []groupDir{{"/cg/x", 2, []string{memory, pids}}}}
-	if got := v2.binds(); !reflect.DeepEqual(got, []bind{{source: "/cg/x", target: cgroupPath}}) || memoryInside(v2) != cgroupPath {
+	if got := v2.binds(); !reflect.DeepEqual(got, []bind{{source: "/cg/x", target: cgroupPath}}) || countsInside(v2) != cgroupPath {
 		t.Errorf("v2: %v", got)
 	}
-	if got := (group{}).binds(); got != nil || memoryInside(group{}) != "" {
+	if got := (group{}).binds(); got != nil || countsInside(group{}) != "" {
 		t.Errorf("none: %v", got)
 	}
 }

@@ -39,6 +39,9 @@ type handle struct {
 	watcher sync.WaitGroup
 	closing sync.Once
 	closed  chan struct{}
+
+	clearing sync.Mutex // one at a time; a Stop in a hurry need not wait for a polite one
+	cleared  bool
 }
 
 var _ kernels.Handle = (*handle)(nil)
@@ -125,10 +128,8 @@ func (h *handle) Ref() kernels.Ref { return newRef(h.entry.id, h.state) }
 
 // Dial connects to the shim.
 func (h *handle) Dial(ctx context.Context) (net.Conn, error) {
-	select {
-	case <-h.exited:
+	if h.hasExited() {
 		return nil, fault.New(fault.Died, "kernel %s has ended", h.entry.id)
-	default:
 	}
 	path := h.p.socketPath(h.entry.id)
 	f, err := openSocket(path)
@@ -166,32 +167,46 @@ func (h *handle) Exited() <-chan struct{} { return h.exited }
 
 // Status says how it ended.
 func (h *handle) Status() kernels.ExitStatus {
-	select {
-	case <-h.exited:
-		return h.end
-	default:
+	if !h.hasExited() {
 		return kernels.ExitStatus{Code: -1}
 	}
+	return h.end
 }
 
 // Stop ends the kernel: TERM to the shim, which ends its kernel politely, then KILL once half of grace is over. When ctx
 // ends, politeness does too.
 func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
-	select {
-	case <-h.closed:
-		return fault.New(fault.Conflict, "the handle of kernel %s is closed", h.entry.id)
-	case <-h.exited:
-	default:
+	if !h.hasExited() {
+		if isClosed(h.closed) {
+			return fault.New(fault.Conflict, "the handle of kernel %s is closed", h.entry.id)
+		}
 		if err := appendStatus(h.status, statusLine{Asked: true}); err != nil {
 			h.p.cfg.Logger.Warn("stop", "kernel", h.entry.id, "error", err)
 		}
 		h.terminate(ctx, grace/2)
 		h.kill()
 	}
+	h.clearing.Lock()
+	defer h.clearing.Unlock()
+	if h.cleared {
+		return nil
+	}
 	if err := h.p.clear(h.entry, h.state); err != nil {
 		return fault.New(fault.Internal, "stop kernel %s: %w", h.entry.id, err)
 	}
+	h.cleared = true
 	return nil
+}
+
+func (h *handle) hasExited() bool { return isClosed(h.exited) }
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 // kill kills the kernel and waits until that is known here, so that Status can say how it ended.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
 )
 
 // newLocal returns a provisioner whose installation lies in dir.
@@ -28,7 +29,7 @@ func newLocal(t *testing.T, dir string, change ...func(*Config)) *Provisioner {
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	if err := p.Health(t.Context()); err != nil {
-		t.Skip("no sandbox here:", err)
+		kernelstest.Need(t, false, "a working sandbox: "+err.Error())
 	}
 	return p
 }

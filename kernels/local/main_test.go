@@ -11,9 +11,34 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"cellblock/kernels/kernelstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		kernelstest.RemoveShim()
+		_ = os.RemoveAll(stubDir)
+		os.Exit(code)
+	}))
+}
+
+// stubDir holds the stand-in for the shim once it is built.
+var stubDir string
+
+// realShim is the shim as it is shipped; a plain user is given one, because it cannot build it.
+func realShim(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("LOCAL_TEST_SHIM"); path != "" {
+		return path
+	}
+	return kernelstest.BuildShim(t)
+}
+
+func withShim(t *testing.T) func(*Config) {
+	path := realShim(t)
+	return func(c *Config) { c.ShimPath = path }
+}
 
 // stubShim builds the stand-in for the shim once.
 func stubShim(t *testing.T) string {
@@ -29,11 +54,11 @@ func stubShim(t *testing.T) string {
 }
 
 var buildStub = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "stubshim")
-	if err != nil {
+	var err error
+	if stubDir, err = os.MkdirTemp("", "stubshim"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "stubshim")
+	path := filepath.Join(stubDir, "stubshim")
 	cmd := exec.Command("go", "build", "-o", path, "./testdata/stubshim")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
