@@ -123,7 +123,7 @@ func TestTokens(t *testing.T) {
 			if resp.StatusCode != tt.want {
 				t.Fatalf("status %d, want %d:\n%s", resp.StatusCode, tt.want, body)
 			}
-			if challenge := resp.Header.Get("WWW-Authenticate"); tt.want != http.StatusOK && !strings.HasPrefix(challenge, "Bearer ") {
+			if challenge := resp.Header.Get("WWW-Authenticate"); tt.want != http.StatusOK && !strings.HasPrefix(challenge, "Bearer") {
 				t.Errorf("WWW-Authenticate: %q", challenge)
 			}
 			if tt.want == http.StatusForbidden {
@@ -161,8 +161,12 @@ func TestOwnersAreApart(t *testing.T) {
 		python(t, alice, "analysis", "secret = 'alice'; open('secret.txt', 'w').write(secret)")
 		r := python(t, bob, "analysis", "import os; print('secret' in globals(), os.listdir('.'))")
 		wantText(t, r.text, "False []")
-		r = python(t, bob, "analysis", `import glob
-print([p for p in glob.glob('/**/secret.txt', recursive=True)])`)
+		r = python(t, bob, "analysis", `import os
+found = []
+for top in sorted(set(os.listdir('/')) - {'proc', 'sys', 'dev'}):
+    for folder, _, files in os.walk('/' + top):
+        found += [os.path.join(folder, f) for f in files if f == 'secret.txt']
+print(found)`)
 		wantText(t, r.text, "[]")
 		if text := call(t, bob, "list_sessions", nil).text; strings.Count(text, "analysis") != 1 {
 			t.Errorf("bob sees:\n%s", text)

@@ -110,7 +110,7 @@ func TestTimeoutInterrupts(t *testing.T) {
 		r := call(t, c, "execute_python", map[string]any{
 			"code": "print('begun', flush=True)\nimport time; time.sleep(600)", "session_id": "slow", "timeout_seconds": 1,
 		})
-		wantText(t, r.text, "begun", "variables")
+		wantText(t, r.text, "begun", "timeout", "Variables are kept")
 		if !r.isError {
 			t.Error("a time-out is no error")
 		}

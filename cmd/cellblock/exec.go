@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver"
 )
 
 // execOptions are the flags of exec.
@@ -27,8 +29,8 @@ type execOptions struct {
 	timeout                                         int
 }
 
-// errCellFailed makes exec end with status 1 without another word: the traceback has been printed.
-var errCellFailed = fault.New(fault.Invalid, "the cell ended with an error")
+// errCellFailed makes the program end with status 1 without another word: the traceback has been printed.
+var errCellFailed = errors.New("the cell ended with an error")
 
 func newExec() *cobra.Command {
 	var o execOptions
@@ -190,54 +192,49 @@ func callError(ctx context.Context, err error) error {
 	return fault.New(fault.Internal, "%w", err)
 }
 
-// liveOutput prints text of progress notifications as it comes, and remembers how much.
+// liveOutput prints text of progress notifications as it comes, and remembers its lines.
 type liveOutput struct {
 	mu      sync.Mutex
 	w       io.Writer
 	printed strings.Builder
 }
 
-// outputMeta is where the server puts new output in a progress notification's _meta.
-const outputMeta = "cellblock/output"
-
 func (l *liveOutput) notification(n mcp.JSONRPCNotification) {
-	if n.Method != "notifications/progress" {
+	if n.Method != "notifications/progress" || n.Params.Meta == nil {
 		return
 	}
-	meta, _ := n.Params.AdditionalFields["_meta"].(map[string]any)
-	if n.Params.Meta != nil {
-		meta = n.Params.Meta
-	}
-	if text, ok := meta[outputMeta].(string); ok {
-		l.write(text)
+	if text, ok := n.Params.Meta[mcpserver.OutputMeta].(string); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.printed.WriteString(text)
+		_, _ = io.WriteString(l.w, text)
 	}
 }
 
-func (l *liveOutput) write(text string) {
+// rest prints the lines of a result that have not been printed live. Those that have stand in it in the same order, among
+// others: results, errors, remarks about what was left out.
+func (l *liveOutput) rest(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.printed.WriteString(text)
-	_, _ = io.WriteString(l.w, text)
-}
-
-// rest returns what of a result's text has not been printed live.
-func (l *liveOutput) rest(text string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	printed := l.printed.String()
-	if strings.TrimSpace(printed) == "" {
-		return text
+	live := strings.Split(l.printed.String(), "\n")
+	if last := len(live) - 1; live[last] == "" {
+		live = live[:last]
+	} else {
+		fmt.Fprintln(l.w)
 	}
-	if rest, ok := strings.CutPrefix(text, printed); ok {
-		l.printed.Reset()
-		return rest
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if i := slices.Index(live, line); i >= 0 {
+			live = live[i+1:]
+			continue
+		}
+		fmt.Fprintln(l.w, line)
 	}
-	if rest, ok := strings.CutPrefix(strings.TrimRight(printed, "\n"), strings.TrimRight(text, "\n")); ok {
-		l.printed.Reset()
-		l.printed.WriteString(strings.TrimLeft(rest, "\n"))
-		return ""
+	l.printed.Reset()
+	l.printed.WriteString(strings.Join(live, "\n"))
+	if len(live) > 0 {
+		l.printed.WriteString("\n")
 	}
-	return text
 }
 
 // print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
@@ -251,9 +248,7 @@ func (o execOptions) print(result *mcp.CallToolResult, live *liveOutput, stderr 
 				fmt.Fprintln(stderr, text)
 				continue
 			}
-			if text = live.rest(text); text != "" {
-				live.write(text + "\n")
-			}
+			live.rest(text)
 		case mcp.ImageContent:
 			images++
 			path, err := o.saveImage(b, images)

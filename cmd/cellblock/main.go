@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,7 +18,10 @@ import (
 var version = "dev"
 
 func main() {
-	if err := newRoot().Execute(); err != nil {
+	switch err := newRoot().Execute(); {
+	case errors.Is(err, errCellFailed):
+		os.Exit(1)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "cellblock:", strings.ReplaceAll(fault.Text(err), "\n", "\n  "))
 		os.Exit(fault.ExitCode(err))
 	}

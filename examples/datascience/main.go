@@ -88,7 +88,7 @@ matrix = confusion_matrix(y_test, model.predict(X_test))
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
 left.imshow(matrix, cmap="Blues")
 for (i, j), n in np.ndenumerate(matrix):
-    left.text(j, i, n, ha="center", va="center", color="white" if n > 8 else "black")
+    left.text(j, i, n, ha="center", va="center", color="white" if n > 15 else "black")
 left.set(xlabel="predicted", ylabel="true", title="Confusion matrix", xticks=range(3), yticks=range(3))
 weights = np.abs(model[-1].coef_).mean(axis=0)
 order = np.argsort(weights)
