@@ -146,6 +146,29 @@ func TestProgress(t *testing.T) {
 	})
 }
 
+// What is told live is a beginning of the result's texts, so that a client who prints it needs only print the rest.
+func TestLiveLines(t *testing.T) {
+	for code, want := range map[string]string{
+		"print a\nstderr b\nsleep 1s\nprint c": "a\nc\n",
+		"print a\nsleep 1s\nclear\nprint b":    "a\n",
+		"print a\nsleep 1s\nflood 500000":      "a\n",
+		"print a\nsleep 1s\nprint x\ry":        "a\n",
+		"sleep 6s\nresult 5":                   "",
+	} {
+		inBubble(t, func(t *testing.T, w *world) {
+			w.callWith(t.Context(), map[string]any{"name": "execute_python", "arguments": map[string]any{"code": code},
+				"_meta": map[string]any{"progressToken": 1}})
+			var got string
+			for _, n := range w.notes {
+				got += n.live
+			}
+			if got != want {
+				t.Errorf("%q: live %q, want %q", code, got, want)
+			}
+		})
+	}
+}
+
 func TestProgressOfACellThatWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		go w.run("s", "sleep 11s")

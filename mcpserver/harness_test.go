@@ -34,6 +34,7 @@ type note struct {
 	token   any
 	value   float64
 	message string
+	live    string
 }
 
 func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
@@ -60,7 +61,9 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 		if method != "notifications/progress" {
 			t.Errorf("notification %q", method)
 		}
-		w.notes = append(w.notes, note{time.Since(began), p["progressToken"], p["progress"].(float64), p["message"].(string)})
+		meta, _ := p["_meta"].(map[string]any)
+		live, _ := meta[OutputMeta].(string)
+		w.notes = append(w.notes, note{time.Since(began), p["progressToken"], p["progress"].(float64), p["message"].(string), live})
 		return nil
 	}
 	w.server = w.service.server()

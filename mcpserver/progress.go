@@ -26,7 +26,7 @@ const (
 // A caller who sent no progress token is told nothing.
 type progress struct {
 	execution *sessions.Execution
-	send      func(elapsed float64, message string) error
+	send      func(elapsed float64, message, live string) error
 	began     time.Time
 	wake      chan struct{}
 	quit      chan struct{}
@@ -34,6 +34,7 @@ type progress struct {
 
 	mu   sync.Mutex
 	text longText
+	live liveLines
 }
 
 func (s *service) startProgress(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution) *progress {
@@ -44,10 +45,12 @@ func (s *service) startProgress(ctx context.Context, r mcp.CallToolRequest, e *s
 	p := &progress{
 		execution: e, began: time.Now(),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
-		send: func(elapsed float64, message string) error {
-			return s.notify(ctx, "notifications/progress", map[string]any{
-				"progressToken": token, "progress": elapsed, "message": message,
-			})
+		send: func(elapsed float64, message, live string) error {
+			params := map[string]any{"progressToken": token, "progress": elapsed, "message": message}
+			if live != "" {
+				params["_meta"] = map[string]any{OutputMeta: live}
+			}
+			return s.notify(ctx, "notifications/progress", params)
 		},
 	}
 	go p.run()
@@ -56,12 +59,16 @@ func (s *service) startProgress(ctx context.Context, r mcp.CallToolRequest, e *s
 
 // add takes an output of the cell. It never waits for the caller.
 func (p *progress) add(out kernels.Output) {
-	if p == nil || out.Kind != kernels.OutputStream {
+	if p == nil {
 		return
 	}
 	p.mu.Lock()
+	p.live.add(out)
 	p.text.add(out.Text)
 	p.mu.Unlock()
+	if out.Kind != kernels.OutputStream {
+		return
+	}
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -82,13 +89,13 @@ func (p *progress) run() {
 	last := 0.0
 	for more := true; more; {
 		more = p.pause(last)
-		text := p.take()
+		text, live := p.take()
 		if !more && text == "" {
 			return
 		}
 		// Progress must increase, also where the clock does not.
 		last = max(time.Since(p.began).Seconds(), last+0.001)
-		if p.send(last, p.message(text)) != nil {
+		if p.send(last, p.message(text), live) != nil {
 			<-p.quit // the caller cannot be reached: the result may still be
 			return
 		}
@@ -116,14 +123,15 @@ func (p *progress) pause(last float64) bool {
 	return true
 }
 
-// take returns the text that came since the last time, the end of it if it is long.
-func (p *progress) take() string {
+// take returns the text that came since the last time, the end of it if it is long, and whole lines for OutputMeta.
+func (p *progress) take() (text, live string) {
 	p.mu.Lock()
-	text := p.text
+	collected := p.text
 	p.text = longText{}
+	live = p.live.take()
 	p.mu.Unlock()
-	head, tail := text.texts()
-	return strings.TrimRight(lastChars(head+tail, progressChars), "\n")
+	head, tail := collected.texts()
+	return strings.TrimRight(lastChars(head+tail, progressChars), "\n"), live
 }
 
 // message says where the cell is, and what it printed.
@@ -136,5 +144,5 @@ func (p *progress) message(text string) string {
 	} else if phase == sessions.PhaseQueued {
 		where = "starting the kernel"
 	}
-	return joinLines(where, text)
+	return joinLines(where, strings.TrimRight(lastChars(text, progressChars), "\n"))
 }

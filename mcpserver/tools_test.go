@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/sessions"
 )
@@ -177,4 +181,31 @@ func TestNoArgumentsAtAll(t *testing.T) {
 	w := newWorld(t)
 	w.callWith(t.Context(), map[string]any{"name": "list_sessions"}).expect(t, false, "No sessions")
 	w.callWith(t.Context(), map[string]any{"name": "execute_python"}).expect(t, true, "code: is required")
+}
+
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{`{"code":"x"}`, `{"code":1}`, `[]`, `null`, `{"cod":"x"}`, `{"timeout_seconds":1e999}`, `{"timeout_seconds":-0}`, `{"code":"\ud800"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return
+		}
+		var r mcp.CallToolRequest
+		if json.Unmarshal([]byte(`{"params":{"name":"x","arguments":`+string(raw)+`}}`), &r) != nil {
+			return
+		}
+		a := argumentsOf(r, "code", "session_id", "timeout_seconds")
+		code, d := a.required("code"), a.seconds("timeout_seconds", time.Hour)
+		a.flag("session_id")
+		if d != 0 && (d < time.Second || d > time.Hour) {
+			t.Errorf("timeout %v", d)
+		}
+		if a.err == nil && !utf8.ValidString(code) {
+			t.Errorf("code %q", code)
+		}
+		if a.err != nil && len(a.err.Error()) > 500 {
+			t.Errorf("an error of %d bytes", len(a.err.Error()))
+		}
+	})
 }
