@@ -144,5 +144,5 @@ func (p *progress) message(text string) string {
 	} else if phase == sessions.PhaseQueued {
 		where = "starting the kernel"
 	}
-	return joinLines(where, strings.TrimRight(lastChars(text, progressChars), "\n"))
+	return joinLines(where, text)
 }
