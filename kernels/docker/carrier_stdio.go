@@ -10,6 +10,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -32,7 +33,7 @@ const maxWelcome = 64 << 10
 // dial attaches. The engine copies the output to everybody who is attached and mixes everybody's input; the stream's
 // attach format tells the connections apart.
 func (c *stdioCarrier) dial(ctx context.Context) (net.Conn, error) {
-	attached, err := c.api.ContainerAttach(ctx, c.container, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	attached, err := c.attach(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("attaching to the container: %w", err)
 	}
@@ -42,6 +43,31 @@ func (c *stdioCarrier) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// attach obeys ctx, which the client's attaching does not while the engine is silent. A late answer is thrown away.
+func (c *stdioCarrier) attach(ctx context.Context) (types.HijackedResponse, error) {
+	type answer struct {
+		attached types.HijackedResponse
+		err      error
+	}
+	answers := make(chan answer)
+	go func() {
+		attached, err := c.api.ContainerAttach(ctx, c.container, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+		select {
+		case answers <- answer{attached, err}:
+		case <-ctx.Done():
+			if err == nil {
+				attached.Close()
+			}
+		}
+	}()
+	select {
+	case a := <-answers:
+		return a.attached, a.err
+	case <-ctx.Done():
+		return types.HijackedResponse{}, ctx.Err()
+	}
 }
 
 // prepare attaches before the start, so that nothing of the shim's stderr is missed: the engine keeps no log of it.

@@ -83,8 +83,10 @@ func (p plan) config() (*container.Config, *container.HostConfig) {
 		WorkingDir: workspaceDir,
 		Env:        []string{stream.ConfigEnv + "=" + p.shimConfig()},
 		Labels:     p.labels(),
+	}
+	if p.kind != KindPodman { // which asks systemd for a timer even for none
 		// An image's own check would run its command beside the kernel.
-		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	}
 	logs := container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": logSize}}
 	if p.carrier() == CarrierStdio {

@@ -27,7 +27,7 @@ const (
 const minAPI = "1.40"
 
 // probeTime bounds how long one engine may take to answer, so that a dead one does not hold up the next.
-const probeTime = 5 * time.Second
+const probeTime = 10 * time.Second
 
 // Find returns the address and the kind of the engine to use: what DOCKER_HOST names if it is set, else the first of the
 // well-known sockets of Docker, rootless Docker, Podman, Docker Desktop, Colima and their like behind which an engine

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -138,7 +139,36 @@ func (h *handle) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "connecting to kernel %s: %w", h.kernel, err)
 	}
-	return conn, nil
+	return h.bind(conn), nil
+}
+
+// lastWords is how long after the container's end its stream may still bring what was under way.
+const lastWords = 500 * time.Millisecond
+
+// bind makes a connection end with the container. An engine to which one attaches while the container dies may keep the
+// connection open and silent for ever.
+func (h *handle) bind(conn net.Conn) net.Conn {
+	b := &boundConn{Conn: conn, closed: make(chan struct{})}
+	go func() {
+		select {
+		case <-h.exited:
+			_ = conn.SetReadDeadline(time.Now().Add(lastWords))
+		case <-b.closed:
+		}
+	}()
+	return b
+}
+
+// boundConn is a connection that somebody watches until it is closed.
+type boundConn struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *boundConn) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Conn.Close()
 }
 
 // Exited is closed when the container has ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,6 +21,9 @@ import (
 
 // clearTime bounds how long clearing up behind a failed launch may hold up its caller.
 const clearTime = 15 * time.Second
+
+// exitTime is how long an engine may take to say that a container has ended whose stream has.
+const exitTime = 3 * time.Second
 
 var idRule = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
 
@@ -146,7 +150,10 @@ func (l *launch) plan(ctx context.Context) (plan, error) {
 	}
 	p.socket = filepath.Join(l.p.cfg.RunDir, l.spec.ID)
 	folder, err := makeSocketDir(p.socket, l.e.user.uid, l.e.user.gid)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return p, fault.New(fault.Conflict, "there is a kernel %s already: %w", l.spec.ID, err)
+	case err != nil:
 		return p, fault.New(fault.Unavailable, "making the kernel's run folder: %w", err).
 			WithHint("Check that %s is a folder that the server may write to.", l.p.cfg.RunDir)
 	}
@@ -156,24 +163,29 @@ func (l *launch) plan(ctx context.Context) (plan, error) {
 
 // await returns when the shim can be dialled, or why the container ended instead.
 func (l *launch) await(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
+	go func() { // ends with waiting
 		select {
 		case <-l.handle.exited:
 			cancel()
-		case <-stop:
+		case <-waiting.Done():
 		}
 	}()
-	err := l.carrier.await(ctx)
+	err := l.carrier.await(waiting)
+	if err == nil {
+		return nil
+	}
+	// The end of the container ends its stream too, a moment before the engine says so.
+	timer := time.NewTimer(exitTime)
+	defer timer.Stop()
 	select {
 	case <-l.handle.exited:
 		return errExited
-	default:
-		return err
+	case <-timer.C:
+	case <-ctx.Done():
 	}
+	return err
 }
 
 var errExited = errors.New("the container ended at once")

@@ -21,6 +21,9 @@ const Name = "docker"
 // refVersion is the version of refData.
 const refVersion = 1
 
+// listRetries is how often List asks again: Podman's list fails when one of its containers is removed meanwhile.
+const listRetries = 3
+
 // refData is what a Ref of ours carries.
 type refData struct {
 	Container string `json:"container"`
@@ -123,9 +126,14 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	containers, err := e.api.ContainerList(ctx, container.ListOptions{
-		Filters: filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelKernel)),
-	})
+	ours := filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelKernel))
+	containers, err := e.api.ContainerList(ctx, container.ListOptions{Filters: ours})
+	for range listRetries {
+		if !cerrdefs.IsInternal(err) {
+			break
+		}
+		containers, err = e.api.ContainerList(ctx, container.ListOptions{Filters: ours})
+	}
 	if err != nil {
 		return nil, engineError(e.host, err)
 	}

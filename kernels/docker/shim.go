@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
@@ -117,6 +118,10 @@ func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name
 // kernel's user owns.
 func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, folder string) (mount.Mount, error) {
 	if e.files == FilesBind {
+		// Podman would make a missing one, as root.
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return mount.Mount{}, fault.New(fault.Invalid, "the workspace %s is not a folder", folder)
+		}
 		return mount.Mount{Type: mount.TypeBind, Source: folder, Target: workspaceDir}, nil
 	}
 	name := p.workspaceVolume(folder)
@@ -127,7 +132,8 @@ func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, fold
 	if err != nil {
 		return mount.Mount{}, fmt.Errorf("making the workspace's volume: %w", engineError(e.host, err))
 	}
-	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: workspaceDir}, nil
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: workspaceDir,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}, nil // or an empty one would become the image's
 }
 
 // workspaceVolume is the volume that stands for a folder.
@@ -155,15 +161,16 @@ func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, ta
 	if _, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels}); err != nil {
 		return err
 	}
-	carrier, err := e.api.ContainerCreate(ctx,
+	helper := "cellblock-volume-" + rand.Text()
+	_, err := e.api.ContainerCreate(ctx,
 		&container.Config{Image: image, Entrypoint: []string{shimPath}, Labels: labels},
 		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: target,
-			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, nil, nil, "")
+			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, nil, nil, helper)
+	defer p.discard(ctx, e, helper, err != nil)
 	if err != nil {
 		return err
 	}
-	defer p.discard(ctx, e, carrier.ID, false)
-	return use(carrier.ID)
+	return use(helper)
 }
 
 // archiveOf is a tar archive of one entry.

@@ -10,14 +10,23 @@ import (
 	"cellblock/kernels/stream"
 )
 
-// Stop climbs the ladder until the container has ended, and removes it with all that belongs to it on this host: the
-// shim is asked to shut its kernel down, gets SIGTERM at half of grace, and everything is killed when grace is over.
+// settle is how long after the end of grace the shim may take to end itself, having killed its kernel.
+const settle = 500 * time.Millisecond
+
+// killTime is how long a killed container may take to end before it is removed by force, which kills it again.
+const killTime = 5 * time.Second
+
+// Stop climbs the ladder until the container has ended, and removes it with all that belongs to it on this host. The
+// shim climbs it with its kernel: polite, TERM at half of grace, KILL at its end. It is told so over its stream, and by
+// SIGTERM should it not hear; one that hears neither is killed with everything else.
 func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 	h.asked.Store(true)
 	if grace > 0 {
 		h.climb(ctx, grace)
 	}
-	// Removing by force kills first, and the engine returns when both are done.
+	if err := h.e.api.ContainerKill(ctx, h.container, "SIGKILL"); err == nil {
+		h.ended(ctx, killTime) // removed before, it could not say any more how it ended
+	}
 	if err := remove(ctx, h.e, h.container); err != nil && !cerrdefs.IsNotFound(err) {
 		return engineError(h.e.host, err)
 	}
@@ -30,20 +39,21 @@ func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 
 // climb returns when the container has ended, grace is over or ctx ends.
 func (h *handle) climb(ctx context.Context, grace time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
+	ctx, cancel := context.WithCancel(ctx)
 	asked := make(chan struct{})
-	defer func() { <-asked }()
-	defer cancel()
 	go func() {
 		defer close(asked)
-		h.ask(ctx, grace/2)
+		h.ask(ctx, grace)
+	}()
+	defer func() {
+		cancel()
+		<-asked
 	}()
 	if h.ended(ctx, grace/2) {
 		return
 	}
 	if err := h.e.api.ContainerKill(ctx, h.container, "SIGTERM"); err == nil {
-		h.ended(ctx, grace)
+		h.ended(ctx, grace-grace/2+settle)
 	}
 }
 

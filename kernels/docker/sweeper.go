@@ -39,33 +39,32 @@ func (s *sweeper) stop() {
 	s.wg.Wait()
 }
 
-// owe removes a container in the background, again and again until it is gone; one that may not have been created yet
-// must stay away for a while.
+// owe removes a container in the background, again and again until it is gone. One whose creation may still be under way
+// must stay away for a while: it can appear after it was not found, and even after it was removed (Podman).
 func (s *sweeper) owe(e *engine, name string, uncertain bool) {
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
-		var sure time.Time
+	s.wg.Go(func() {
+		var away time.Time // since when it has been
 		pause := firstPause
 		for {
 			select {
 			case <-time.After(pause):
-				pause = min(2*pause, lastPause)
 			case <-s.ctx.Done():
-				s.log.Warn("a container of a failed launch may be left", "container", name)
+				if away.IsZero() {
+					s.log.Warn("a container of a failed launch may be left", "container", name)
+				}
 				return
 			}
-			switch err := remove(s.ctx, e, name); {
-			case err == nil:
+			err := remove(s.ctx, e, name)
+			switch {
+			case err != nil && !cerrdefs.IsNotFound(err):
+				pause = min(2*pause, lastPause)
+			case !uncertain || !away.IsZero() && time.Since(away) > doubt:
 				return
-			case !cerrdefs.IsNotFound(err):
-			case !uncertain || !sure.IsZero() && time.Now().After(sure):
-				return
-			case sure.IsZero():
-				sure, pause = time.Now().Add(doubt), firstPause
+			case away.IsZero():
+				away, pause = time.Now(), firstPause
 			}
 		}
-	}()
+	})
 }
 
 // discard removes a container whose launch failed. The caller's ctx may have ended; how long this takes is bounded.
@@ -73,10 +72,9 @@ func (p *Provisioner) discard(ctx context.Context, e *engine, name string, uncer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 	defer cancel()
 	err := remove(ctx, e, name)
-	if err == nil || cerrdefs.IsNotFound(err) && !uncertain {
-		return
+	if uncertain || err != nil && !cerrdefs.IsNotFound(err) {
+		p.sweeper.owe(e, name, uncertain)
 	}
-	p.sweeper.owe(e, name, uncertain)
 }
 
 // remove ends and removes a container. The error is NotFound if there is none.
