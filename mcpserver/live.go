@@ -36,7 +36,7 @@ func (l *liveLines) take() string {
 	text := l.pending.String()
 	end := strings.LastIndexByte(text, '\n') + 1
 	lines := text[:end]
-	if l.sent+end > defaultBudget.chars/2 || plain(lines) != lines {
+	if l.sent+end > defaultBudget.chars/4 || plain(lines) != lines {
 		l.ended = true
 	}
 	if l.ended || end == 0 {
