@@ -69,7 +69,7 @@ func TestBadConfiguration(t *testing.T) {
 		"unknown nested key":   {"profiles: {session: {memry: 1GB}}\n", nil, nil, `"profiles.session.memory"`},
 		"unknown variable":     {"", []string{"CELLBLOCK_DATADIR=x"}, nil, "CELLBLOCK_DATA_DIR"},
 		"no size":              {"profiles: {session: {memory: much}}\n", nil, nil, "512MB"},
-		"no duration":          {"timeout: {default: soon}\n", nil, nil, "soon"},
+		"no duration":          {"timeout: {default: soon}\n", nil, nil, "timeout.default"},
 		"default above most":   {"timeout: {default: 2h}\n", nil, nil, "timeout.max"},
 		"not YAML":             {"addr: [\n", nil, nil, "config.yaml"},
 		"unset reference":      {"docker: {host: env:NOT_SET}\n", nil, nil, "NOT_SET"},
