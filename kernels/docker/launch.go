@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -237,13 +236,15 @@ func (l *launch) undo(ctx context.Context) {
 	if l.handle != nil {
 		_ = l.handle.Close()
 	}
-	if l.asked {
-		l.p.discard(ctx, l.e, containerName(l.spec.ID), l.created == "")
+	clean := func() error { return nil }
+	if l.carrier != nil {
+		clean = l.carrier.remove
 	}
-	if l.carrier == nil {
+	if l.asked {
+		l.p.discard(ctx, debt{e: l.e, name: containerName(l.spec.ID), uncertain: l.created == "", clean: clean})
 		return
 	}
-	if err := l.carrier.remove(); err != nil {
-		l.p.cfg.Logger.Warn("clearing up behind a failed launch", "kernel", l.spec.ID, "error", fmt.Sprint(err))
+	if err := clean(); err != nil {
+		l.p.cfg.Logger.Warn("clearing up behind a failed launch", "kernel", l.spec.ID, "error", err)
 	}
 }

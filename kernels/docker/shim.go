@@ -166,7 +166,7 @@ func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, ta
 		&container.Config{Image: image, Entrypoint: []string{shimPath}, Labels: labels},
 		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: target,
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, nil, nil, helper)
-	defer p.discard(ctx, e, helper, err != nil)
+	defer p.discard(ctx, debt{e: e, name: helper, uncertain: err != nil, clean: func() error { return nil }})
 	if err != nil {
 		return err
 	}

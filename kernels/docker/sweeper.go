@@ -39,10 +39,21 @@ func (s *sweeper) stop() {
 	s.wg.Wait()
 }
 
+// debt is a container to be removed, and what goes with it.
+type debt struct {
+	e    *engine
+	name string
+	// uncertain is true when its creation may still be under way.
+	uncertain bool
+	// clean removes what it has on this host. Podman makes a folder again that a late container is to mount.
+	clean func() error
+}
+
 // owe removes a container in the background, again and again until it is gone. One whose creation may still be under way
 // must stay away for a while: it can appear after it was not found, and even after it was removed (Podman).
-func (s *sweeper) owe(e *engine, name string, uncertain bool) {
+func (s *sweeper) owe(d debt) {
 	s.wg.Go(func() {
+		defer d.clean()
 		var away time.Time // since when it has been
 		pause := firstPause
 		for {
@@ -50,15 +61,15 @@ func (s *sweeper) owe(e *engine, name string, uncertain bool) {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
 				if away.IsZero() {
-					s.log.Warn("a container of a failed launch may be left", "container", name)
+					s.log.Warn("a container of a failed launch may be left", "container", d.name)
 				}
 				return
 			}
-			err := remove(s.ctx, e, name)
+			err := remove(s.ctx, d.e, d.name)
 			switch {
 			case err != nil && !cerrdefs.IsNotFound(err):
 				pause = min(2*pause, lastPause)
-			case !uncertain || !away.IsZero() && time.Since(away) > doubt:
+			case !d.uncertain || !away.IsZero() && time.Since(away) > doubt:
 				return
 			case away.IsZero():
 				away, pause = time.Now(), firstPause
@@ -68,12 +79,12 @@ func (s *sweeper) owe(e *engine, name string, uncertain bool) {
 }
 
 // discard removes a container whose launch failed. The caller's ctx may have ended; how long this takes is bounded.
-func (p *Provisioner) discard(ctx context.Context, e *engine, name string, uncertain bool) {
+func (p *Provisioner) discard(ctx context.Context, d debt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 	defer cancel()
-	err := remove(ctx, e, name)
-	if uncertain || err != nil && !cerrdefs.IsNotFound(err) {
-		p.sweeper.owe(e, name, uncertain)
+	err := errors.Join(remove(ctx, d.e, d.name), d.clean())
+	if d.uncertain || err != nil && !cerrdefs.IsNotFound(err) {
+		p.sweeper.owe(d)
 	}
 }
 
