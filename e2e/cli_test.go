@@ -151,3 +151,28 @@ func TestBadCommandLines(t *testing.T) {
 		})
 	}
 }
+
+// What a killed server leaves behind is stopped by the next one on the same data folder, and by no other.
+func TestOrphansAreSwept(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		killed := startIn(t, dir, runtime)
+		marker := map[string]string{"local": "4712", "docker": "4713", "podman": "4714"}[runtime]
+		python(t, killed.connect(t, killed.token(t)), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
+
+		neighbour := startIn(t, dir, runtime)
+		if !processRuns(marker) {
+			t.Fatal("a second process on the data folder stopped the first one's kernels")
+		}
+		neighbour.stop(t)
+		if err := killed.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-killed.exited
+		if !processRuns(marker) {
+			t.Fatal("the kernel ended with its server; there is nothing to sweep")
+		}
+		startIn(t, dir, runtime)
+		waitFor(t, func() bool { return !processRuns(marker) })
+	})
+}

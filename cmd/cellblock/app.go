@@ -14,7 +14,9 @@ import (
 // app is what serve and stdio have in common: kernels, sessions, tools.
 type app struct {
 	logger     *slog.Logger
+	slot       *slot
 	backend    *backend
+	swept      func()
 	sessions   *sessions.Manager
 	mcp        mcpserver.Config
 	dispatcher *transport.Dispatcher
@@ -31,27 +33,39 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 	if err := makeDirs(cfg); err != nil {
 		return nil, err
 	}
-	b, err := chooseBackend(ctx, cfg, logger)
+	place, err := takeSlot(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	for _, warning := range b.Capabilities().Warnings {
-		logger.Warn(warning)
+	a := &app{logger: logger, slot: place, started: time.Now()}
+	if err := a.start(ctx, cfg, who); err != nil {
+		return nil, errors.Join(err, a.release())
 	}
-	a := &app{logger: logger, backend: b, started: time.Now()}
+	return a, nil
+}
+
+func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
+	if a.backend, err = chooseBackend(ctx, cfg, a.slot.name, a.logger); err != nil {
+		return err
+	}
+	for _, warning := range a.backend.Capabilities().Warnings {
+		a.logger.Warn(warning)
+	}
+	if a.swept, err = sweep(ctx, a.backend, a.logger); err != nil {
+		return err
+	}
 	a.sessions, err = sessions.New(sessions.Config{
-		Provisioner: b.Provisioner, Runtimes: b.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
-		DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: logger,
+		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
+		DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: a.logger,
 	})
 	if err != nil {
-		_ = b.Close()
-		return nil, err
+		return err
 	}
 	a.mcp = mcpserver.Config{
-		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: logger,
+		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
 	}
-	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), logger)
-	return a, nil
+	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
+	return nil
 }
 
 // health looks at what the server depends on now.
@@ -68,5 +82,17 @@ func (a *app) close(forced context.Context) error {
 	defer cancel()
 	a.dispatcher.Drain()
 	err := errors.Join(a.sessions.Shutdown(ctx), a.dispatcher.Close(ctx))
-	return errors.Join(err, a.backend.Close())
+	return errors.Join(err, a.release())
+}
+
+// release gives back what the process holds, after its kernels have ended.
+func (a *app) release() error {
+	var err error
+	if a.swept != nil {
+		a.swept()
+	}
+	if a.backend != nil {
+		err = a.backend.Close()
+	}
+	return errors.Join(err, a.slot.release())
 }

@@ -23,19 +23,19 @@ type backend struct {
 }
 
 // chooseBackend picks the provisioner that the configuration names. "auto" takes an engine that answers and has the
-// image, else the sandbox on this host, and says why.
-func chooseBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+// image, else the sandbox on this host, and says why. Kernels are launched under the name of the process's slot.
+func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	switch cfg.Provisioner {
 	case "docker":
-		return dockerBackend(ctx, cfg, logger)
+		return dockerBackend(ctx, cfg, slot, logger)
 	case "local":
-		return localBackend(ctx, cfg, logger)
+		return localBackend(ctx, cfg, slot, logger)
 	}
-	engine, engineErr := dockerBackend(ctx, cfg, logger)
+	engine, engineErr := dockerBackend(ctx, cfg, slot, logger)
 	if engineErr == nil {
 		return engine, nil
 	}
-	sandbox, sandboxErr := localBackend(ctx, cfg, logger)
+	sandbox, sandboxErr := localBackend(ctx, cfg, slot, logger)
 	if sandboxErr == nil {
 		logger.Info("no container engine is used; kernels run in the sandbox", "reason", engineErr, "hint", fault.Hint(engineErr))
 		return sandbox, nil
@@ -44,7 +44,7 @@ func chooseBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*back
 		WithHint("%s\nOr: %s", fault.Hint(engineErr), fault.Hint(sandboxErr))
 }
 
-func dockerBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	shim, err := findShim(cfg.Shim)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func dockerBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*back
 		host, where = found, kind+" containers"
 	}
 	p, err := docker.New(docker.Config{
-		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation,
+		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation + "-" + slot,
 		Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
 		AllowUnenforced: cfg.AllowUnenforced, Images: wanted, Logger: logger,
 	})
@@ -86,7 +86,7 @@ func dockerBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*back
 	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
 }
 
-func localBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backend, error) {
+func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	shim, err := findShim(cfg.Shim)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func localBackend(ctx context.Context, cfg *Config, logger *slog.Logger) (*backe
 		runtimes[l.Name] = runtimeOf(l)
 	}
 	p, err := local.New(local.Config{
-		StateDir: filepath.Join(cfg.DataDir, "local"), RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
+		StateDir: filepath.Join(cfg.DataDir, "local", slot), RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
 		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
 		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})

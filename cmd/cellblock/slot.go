@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// A data folder may be used by several processes at once: a server, and a stdio process for each client that starts its
+// own. Each takes a slot, the lowest that is free, and launches its kernels under the slot's name. The lock ends with the
+// process, however that ends, so whoever takes a slot knows that kernels of that name belong to nobody any more.
+
+// maxSlots bounds the processes that use one data folder at once.
+const maxSlots = 256
+
+// slot is this process's place among those that use the data folder.
+type slot struct {
+	name string
+	lock *flock.Flock
+}
+
+func takeSlot(dataDir string) (*slot, error) {
+	dir := filepath.Join(dataDir, "slots")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.New(fault.Unavailable, "%w", err).WithHint("Choose a folder that this user may write: --data-dir.")
+	}
+	for n := range maxSlots {
+		name := fmt.Sprintf("s%d", n)
+		lock := flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600))
+		switch free, err := lock.TryLock(); {
+		case err != nil:
+			return nil, fault.New(fault.Unavailable, "locking in the data folder: %w", err).
+				WithHint("Choose a folder on a local disk: --data-dir.")
+		case free:
+			return &slot{name: name, lock: lock}, nil
+		}
+	}
+	return nil, fault.New(fault.Busy, "%d processes use the data folder %s", maxSlots, dataDir).
+		WithHint("End some, or give this one its own with --data-dir.")
+}
+
+// release lets another process have the slot.
+func (s *slot) release() error { return s.lock.Close() }
+
+// orphanGrace is how long a kernel that nobody can reach any more has to end by itself.
+const orphanGrace = 2 * time.Second
+
+// sweep stops the kernels that an earlier holder of this slot left behind when it was killed. It must be called before
+// this process launches any; it returns when it knows what there is, and stops that in the background until ctx ends.
+// Wait on the returned function before the provisioner is closed.
+func sweep(ctx context.Context, p kernels.Provisioner, logger *slog.Logger) (wait func(), err error) {
+	left, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var stopping sync.WaitGroup
+	for _, ref := range left {
+		stopping.Go(func() {
+			if err := stopOrphan(ctx, p, ref); err != nil {
+				logger.Warn("a kernel that nobody uses could not be stopped", "kernel", ref.KernelID, "error", err)
+				return
+			}
+			logger.Info("stopped a kernel that a killed server had left behind", "kernel", ref.KernelID)
+		})
+	}
+	return stopping.Wait, nil
+}
+
+func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref) error {
+	handle, err := p.Attach(ctx, ref)
+	if errors.Is(err, kernels.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
+}
