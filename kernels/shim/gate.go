@@ -87,28 +87,58 @@ func (g *gate) stream(e *execution, parts [][]byte) {
 		g.journal.message(stream.IOPub, parts)
 		return
 	}
-	c, ok := decodeStream(parts)
+	text := newSkim(g.headRoom(e), g.tail)
+	_, _ = text.Write(parts[3])
+	g.hold(e, parts, text, size)
+}
+
+// truncated takes a stream message that was too large to be one: parts without content, and the content's text. Its head
+// and tail pass where output passes.
+func (g *gate) truncated(parts [][]byte, text *skim, size int64) {
+	l, ok := readLabel(parts)
+	if !ok {
+		l.parent = ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.execution(l.parent)
+	if g.passes(e, int64(len(text.head)+len(text.tail.buf))) {
+		g.hold(e, parts, text, size)
+		g.release(e)
+		return
+	}
+	all := tail{max: g.tail}
+	all.add(text.head)
+	all.append(&text.tail)
+	text.head, text.tail = nil, all
+	g.hold(e, parts, text, size)
+}
+
+// headRoom is how much of a message that does not pass whole may still pass. Only what reaches the limit is cut: a
+// crowded journal takes nothing.
+func (g *gate) headRoom(e *execution) int {
+	if !e.over || !e.held.empty() || g.journal.crowded() {
+		return 0
+	}
+	return int(g.limit - e.passed)
+}
+
+// hold lets the head of a text pass and keeps its tail.
+func (g *gate) hold(e *execution, parts [][]byte, text *skim, size int64) {
+	name, ok := text.stream()
 	if !ok {
 		e.held.whole(size)
 		return
 	}
-	text := c.Text
-	if room := g.limit - e.passed; e.over && room > 0 && e.held.empty() && !g.journal.crowded() {
-		e.passed = g.limit
-		text = g.head(parts, c, int(min(room, int64(len(text)))))
+	if len(text.head) > 0 {
+		g.journal.message(stream.IOPub, withText(parts, name, text.head))
 	}
-	if text != "" {
-		e.held.text(c.Name, text, parts, g.tail)
+	if e.over {
+		e.passed = g.limit // the head was the last
 	}
-}
-
-// head lets about the first n bytes of c pass and returns the rest.
-func (g *gate) head(parts [][]byte, c streamContent, n int) string {
-	n = (*tail)(nil).cut(c.Text, n)
-	if n > 0 {
-		g.journal.message(stream.IOPub, withText(parts, c.Name, c.Text[:n]))
+	if text.tail.bytes > 0 || len(text.tail.buf) > 0 {
+		e.held.text(name, &text.tail, parts)
 	}
-	return c.Text[n:]
 }
 
 // output takes a message that passes whole or not at all.

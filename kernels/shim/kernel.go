@@ -81,31 +81,37 @@ func (f kernelFiles) remove() {
 }
 
 // startKernel starts a kernel process and returns once it has become the kernel's program. The error says why it could
-// not.
-func startKernel(c stream.Config, r *reaper, incarnation int) (k *kernel, err error) {
-	k = &kernel{incarnation: incarnation, gone: make(chan struct{})}
-	if k.files, err = newKernelFiles(c.RunDir); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			k.files.remove()
-		}
-	}()
-	if k.connection, err = k.files.connect(c); err != nil {
-		return nil, err
-	}
-	console, output, err := newConsole()
+// not; then nothing is left of it.
+func startKernel(c stream.Config, r *reaper, incarnation int) (*kernel, error) {
+	files, err := newKernelFiles(c.RunDir)
 	if err != nil {
 		return nil, err
 	}
-	k.console = console
-	defer output.Close()
-	if err = k.launch(c, r, output); err != nil {
-		console.close()
+	k := &kernel{incarnation: incarnation, files: files, gone: make(chan struct{})}
+	if err := k.prepare(c, r); err != nil {
+		files.remove()
 		return nil, err
 	}
 	return k, nil
+}
+
+// prepare writes the connection file and starts the process.
+func (k *kernel) prepare(c stream.Config, r *reaper) error {
+	var err error
+	if k.connection, err = k.files.connect(c); err != nil {
+		return err
+	}
+	console, output, err := newConsole()
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	if err := k.launch(c, r, output); err != nil {
+		console.close()
+		return err
+	}
+	k.console = console
+	return nil
 }
 
 // launch runs Launch in a process of its own session, and waits for its exec.

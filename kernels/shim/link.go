@@ -4,6 +4,7 @@ package shim
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type link struct {
 	lost    chan error    // gets the first loss
 	drained chan struct{} // closed when IOPub is lost: everything before has been handed on
 	once    sync.Once
+	skim    *skim // of the message on IOPub that is too large; only its goroutine uses it
 }
 
 func newLink(g *gate, d *drops) *link {
@@ -57,8 +59,30 @@ func (l *link) Message(ch stream.Channel, parts [][]byte) { l.gate.message(ch, p
 
 // Dropped reports a message that was broken.
 func (l *link) Dropped(ch stream.Channel, reason string, frames [][]byte, bytes int64) {
+	if ch == stream.IOPub {
+		l.skim = nil
+	}
 	parent, msgType := claimed(frames)
 	l.drops.add(stream.Dropped{Channel: ch.String(), Reason: reason, Parent: parent, MsgType: msgType, Bytes: bytes})
+}
+
+// Skim lets the text of what is too large be read as it passes.
+func (l *link) Skim(ch stream.Channel) io.Writer {
+	if ch != stream.IOPub {
+		return io.Discard
+	}
+	l.skim = newSkim(l.gate.tail, l.gate.tail)
+	return l.skim
+}
+
+// Truncated hands on what was read of a stream message that was too large.
+func (l *link) Truncated(ch stream.Channel, parts [][]byte, _, _ []byte, size int64) {
+	if ch != stream.IOPub || l.skim == nil {
+		l.Dropped(ch, channels.ReasonTooLarge, parts, size)
+		return
+	}
+	l.gate.truncated(parts, l.skim, size)
+	l.skim = nil
 }
 
 // Lost notes the end of a channel.
@@ -105,8 +129,11 @@ func (s *Shim) stayConnected(ctx context.Context, k *kernel) *link {
 		l.links, err = s.dial(ctx, k.connection, channels.Options{Handler: l, MaxMessage: s.config.MaxMessage, Logger: log})
 		if err == nil {
 			s.connected(k, l)
-			err = l.broken(ctx)
-			if err == nil {
+			if err = l.broken(ctx); err == nil {
+				return l
+			}
+			if k.asked.Load() { // it is on its way out
+				<-ctx.Done()
 				return l
 			}
 			s.disconnected(k, l, err)
@@ -146,4 +173,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var _ channels.Handler = (*link)(nil)
+var (
+	_ channels.Handler   = (*link)(nil)
+	_ channels.Skimmer   = (*link)(nil)
+	_ channels.Truncater = (*link)(nil)
+)

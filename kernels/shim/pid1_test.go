@@ -1,0 +1,146 @@
+//go:build linux
+
+package shim
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/stream"
+)
+
+// unshare runs a command as pid 1 of a pid namespace.
+func unshare(t testing.TB) []string {
+	t.Helper()
+	kernelstest.Need(t, os.Geteuid() == 0, "root, for a pid namespace,")
+	return []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+}
+
+// stopByRequest ends a shim under unshare, which does not pass SIGTERM on.
+func stopByRequest(t testing.TB, b *binary, c *client) {
+	t.Helper()
+	c.must(stream.OpShutdown, 0)
+	c.close()
+	select {
+	case <-b.done:
+	case <-time.After(patience):
+		t.Fatal("the shim does not end")
+	}
+}
+
+// As pid 1 the shim reaps what the kernel's children leave behind, and nothing survives it.
+func TestPid1(t *testing.T) {
+	b, c := ready(t, nil, unshare(t)...)
+	if e := c.event(stream.EventStarted); e.PID == 0 || e.PID > 100 {
+		t.Fatalf("started %+v", e)
+	}
+	// Orphans: their parent ends at once, then they do.
+	r := c.run(`import subprocess, os, time
+for i in range(20): subprocess.run(['sh', '-c', 'sh -c "sleep 0.05; exit 7" & exit 0'])
+subprocess.run(['setsid', 'sh', '-c', 'sleep 600 & exit 0'])
+left = None
+for i in range(600):
+    states = [open(f'/proc/{p}/stat').read().rsplit(')', 1)[1].split()[0] for p in os.listdir('/proc') if p.isdigit()]
+    left = [s for s in states if s == 'Z'], len(states)
+    if left == ([], 3): break
+    time.sleep(0.05)
+left`)
+	if r.result != "([], 3)" { // shim, kernel, sleep
+		t.Fatalf("zombies, processes: %s %v", r.result, r.reply)
+	}
+	if r := c.must(stream.OpKillChildren, 0); r.Killed != 1 {
+		t.Fatalf("killed %d, want the orphaned sleep", r.Killed)
+	}
+	c.must(stream.OpRestart, 5*time.Second)
+	if r := c.run("1+1"); r.result != "2" {
+		t.Fatal("no answer after a restart")
+	}
+	stopByRequest(t, b, c)
+}
+
+// User code cannot connect to the shim; servers outside can.
+func TestPeerOutside(t *testing.T) {
+	b, c := ready(t, func(c *stream.Config) { c.PeerOutside = true }, unshare(t)...)
+	path := strings.TrimPrefix(b.config.Listen, "unix:")
+	r := c.run(fmt.Sprintf(`import socket, struct
+s = socket.socket(socket.AF_UNIX)
+s.connect(%q)
+try:
+    s.sendall(struct.pack('>IB', 14, 1) + b'{"version":1}')
+    got = s.recv(100)
+except OSError: got = b''
+got`, path))
+	if r.result != "b''" {
+		t.Fatalf("user code was answered: %s %v", r.result, r.reply)
+	}
+	if r := c.run("1+1"); r.result != "2" {
+		t.Fatal("the server's connection was disturbed")
+	}
+	stopByRequest(t, b, c)
+}
+
+// And the other way round: without its own namespace everybody is inside.
+func TestPeerInside(t *testing.T) {
+	config := testConfig(t)
+	config.PeerOutside, config.Argv = true, []string{"sleep", "600"}
+	startBinary(t, config)
+	nc := connectSocket(t, config)
+	defer nc.Close()
+	_ = stream.NewWriter(nc).WriteJSON(stream.FrameHello, stream.Hello{Version: stream.Version})
+	_ = nc.SetReadDeadline(time.Now().Add(patience))
+	if _, err := stream.NewReader(nc, 1000).ReadFrame(); err == nil {
+		t.Fatal("a peer of the same pid namespace was answered")
+	} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		t.Fatal("the connection was not closed")
+	}
+}
+
+// The OOM killer takes the kernel, not the shim, and the shim knows.
+func TestOOM(t *testing.T) {
+	group := memoryGroup(t, 300<<20)
+	script := fmt.Sprintf(`echo $$ > %s/cgroup.procs; exec "$@"`, group)
+	b, c := ready(t, func(c *stream.Config) { c.CgroupDir = group }, "sh", "-c", script, "sh")
+	if s := c.must(stream.OpStats, 0).Stats; s.MemoryLimit != 300<<20 || s.Memory < 20<<20 || s.Memory > 300<<20 || s.MemoryPeak < s.Memory/2 {
+		t.Fatalf("%+v", s)
+	}
+	c.execute("x = []\nwhile True: x.append(bytearray(10 << 20))")
+	if e := c.event(stream.EventExited); !e.Exit.OOM || e.Exit.Signal != "SIGKILL" || e.Exit.Asked {
+		t.Fatalf("exited %+v", e.Exit)
+	}
+	c.must(stream.OpRestart, 0)
+	if r := c.run("1+1"); r.result != "2" {
+		t.Fatal("no answer after a restart")
+	}
+	c.execute("import os\nos.kill(os.getpid(), 9)")
+	if e := c.find("second exit", func(f frame) bool {
+		return f.event != nil && f.event.Exit != nil && f.event.Incarnation == 2
+	}).event; e.Exit.OOM {
+		t.Fatalf("killed by itself, and reported as OOM: %+v", e.Exit)
+	}
+	_ = b
+}
+
+// memoryGroup makes a control group with a memory limit, of version 1 or 2.
+func memoryGroup(t *testing.T, limit int64) string {
+	t.Helper()
+	kernelstest.Need(t, os.Geteuid() == 0, "root, for a control group,")
+	name := fmt.Sprintf("cellblock-test-%d", os.Getpid())
+	for parent, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
+		dir := filepath.Join(parent, name)
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.Remove(dir) })
+		if os.WriteFile(filepath.Join(dir, file), fmt.Appendf(nil, "%d", limit), 0) == nil {
+			return dir
+		}
+	}
+	kernelstest.Need(t, false, "a writable memory control group")
+	return ""
+}
