@@ -3,6 +3,7 @@ package channels
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/go-zeromq/zmq4"
@@ -69,6 +70,9 @@ type receiver struct {
 
 // run receives until the connection ends.
 func (r *receiver) run() {
+	if s, ok := r.handler.(Skimmer); ok {
+		r.guard.in.skim = func() io.Writer { return s.Skim(r.id) }
+	}
 	for {
 		frames, left, err := r.recv()
 		switch {

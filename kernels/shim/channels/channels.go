@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,13 @@ type Truncater interface {
 	// the limit. The last part, the content, is empty; head and tail are its ends, at most 64 KB each and not
 	// overlapping, cut anywhere in the JSON text, and size is all its bytes. The signature could not be checked.
 	Truncated(ch stream.Channel, parts [][]byte, head, tail []byte, size int64)
+}
+
+// Skimmer is a Handler that reads, as it passes, what is too large for a message.
+type Skimmer interface {
+	// Skim is called when a frame begins that takes a message over the limit. What it returns is given that frame's bytes,
+	// in order and in pieces, before the Dropped or Truncated that follows. Writes must not fail.
+	Skim(ch stream.Channel) io.Writer
 }
 
 // Options are what Dial needs to know beside the connection.

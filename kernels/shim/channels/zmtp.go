@@ -37,6 +37,8 @@ type parser struct {
 	max int64
 	// command is told of every command after the handshake. Its body is valid until it returns.
 	command func(name string, body []byte) error
+	// skim, if not nil, returns what is to read the first frame of a message that is skipped.
+	skim func() io.Writer
 
 	out  []byte // to be passed before anything else
 	body int64  // then this much of the source, as it is
@@ -142,6 +144,9 @@ func (p *parser) readFrame(more byte, size uint64) error {
 	p.total += int64(size)
 	if p.cut == nil && p.total > p.max {
 		p.cut = &cut{frame: p.frames - 1, size: int64(size)}
+		if p.skim != nil {
+			p.cut.skim = p.skim()
+		}
 	}
 	if p.cut == nil {
 		p.out, p.body = p.frameHead(more, size), int64(size)
