@@ -8,14 +8,14 @@
 # imported. Debootstrapping needs root. Nothing is done when the image is there already.
 #
 #   DOCKER_HOST        the engine to use (docker's own meaning; for podman, a unix socket)
-#   CELLBLOCK_MIRROR   the Debian mirror for debootstrap (default http://deb.debian.org/debian)
+#   CELLBLOCK_MIRROR   the Debian mirror for debootstrap, and for apt in the image (default: debootstrap's own)
 #   CELLBLOCK_PULL     seconds to wait for a pull (default 60; 0: do not try)
 set -euo pipefail
 . "$(dirname "$0")/lib/engine-cli.sh"
 
 image=debian:trixie-slim
 suite=trixie
-mirror=${CELLBLOCK_MIRROR:-http://deb.debian.org/debian}
+mirror=${CELLBLOCK_MIRROR:-}
 pull_seconds=${CELLBLOCK_PULL:-60}
 
 say() { echo "base-image: $*" >&2; }
@@ -48,23 +48,9 @@ slim() {
 	rm -rf "$root"/var/lib/apt/lists/* "$root"/tmp/*
 }
 
-# configure sets apt up for images: all suites, no services started, no caches kept.
+# configure sets apt up for images: no services started, no caches kept. Its sources are those of debootstrap.
 configure() {
 	local root=$1
-	cat >"$root/etc/apt/sources.list.d/debian.sources" <<-CFG
-		Types: deb
-		URIs: http://deb.debian.org/debian
-		Suites: $suite $suite-updates
-		Components: main
-		Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-		Types: deb
-		URIs: http://deb.debian.org/debian-security
-		Suites: $suite-security
-		Components: main
-		Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-	CFG
-	rm -f "$root/etc/apt/sources.list"
 	cat >"$root/etc/apt/apt.conf.d/image" <<-'CFG'
 		Acquire::Languages "none";
 		APT::AutoRemove::SuggestsImportant "false";
@@ -90,8 +76,8 @@ bootstrap() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/cellblock-base.XXXXXX")
 	# shellcheck disable=SC2064 # the folder's name is meant as it is now
 	trap "rm -rf --one-file-system '$work'" EXIT
-	say "making $image with debootstrap from $mirror (about two minutes)"
-	debootstrap --variant=minbase --include=ca-certificates "$suite" "$work/root" "$mirror" >"$work/log" 2>&1 || {
+	say "making $image with debootstrap (about two minutes)"
+	debootstrap --variant=minbase --include=ca-certificates "$suite" "$work/root" ${mirror:+"$mirror"} >"$work/log" 2>&1 || {
 		tail -20 "$work/log" "$work/root/debootstrap/debootstrap.log" >&2 2>/dev/null
 		say "debootstrap failed"
 		exit 1
