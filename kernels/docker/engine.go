@@ -51,15 +51,27 @@ func meet(ctx context.Context, cfg Config) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{api: api, host: host}
-	if e.kind, err = identify(ctx, api); err == nil {
-		e.info, err = api.Info(ctx)
-	}
-	if err != nil {
+	if err := e.learn(ctx); err != nil {
 		_ = api.Close()
 		return nil, engineError(host, err)
 	}
 	e.choose(cfg)
 	return e, nil
+}
+
+// learn asks the engine what it is.
+func (e *engine) learn(ctx context.Context) (err error) {
+	if e.kind, err = identify(ctx, e.api); err != nil {
+		return err
+	}
+	if e.info, err = e.api.Info(ctx); err != nil || e.kind != KindPodman {
+		return err
+	}
+	podman, err := askPodman(ctx, e.api)
+	if err == nil {
+		podman.correct(&e.info)
+	}
+	return err
 }
 
 // choose settles what depends on the engine's place and nature.
