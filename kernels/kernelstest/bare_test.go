@@ -82,6 +82,9 @@ func (b *bare) Capabilities() kernels.Capabilities {
 var bareID = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
 
 func (b *bare) Launch(ctx context.Context, spec kernels.Spec) (kernels.Handle, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Cancelled, "given up: %w", err)
+	}
 	info, err := os.Stat(spec.Workspace)
 	if err != nil || !info.IsDir() || !bareID.MatchString(spec.ID) {
 		return nil, fault.New(fault.Invalid, "bad spec: %v", err)
@@ -93,23 +96,7 @@ func (b *bare) Launch(ctx context.Context, spec kernels.Spec) (kernels.Handle, e
 	b.here.mu.Lock()
 	b.here.runs[spec.ID] = run
 	b.here.mu.Unlock()
-	for { // until the shim listens
-		conn, err := net.Dial("unix", run.socket)
-		if err == nil {
-			_ = conn.Close()
-			return run, nil
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-			continue
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-run.exited:
-			err = fmt.Errorf("the shim ended: %s", run.log)
-		}
-		_ = run.Stop(context.Background(), 0)
-		return nil, fault.New(fault.Unavailable, "not launched: %w", err)
-	}
+	return run, nil
 }
 
 func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
@@ -129,16 +116,22 @@ func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
 		}
 	}
 	config, err := json.Marshal(stream.Config{
-		KernelID: spec.ID, Listen: "unix:" + dir + "/s", Argv: spec.Kernelspec.Argv, Env: env, Dir: spec.Workspace,
+		KernelID: spec.ID, Listen: "fd:3", Argv: spec.Kernelspec.Argv, Env: env, Dir: spec.Workspace,
 		RunDir: dir + "/r", Transport: "ipc", Rlimits: stream.Rlimits{FileSize: spec.Limits.FileSize, Files: spec.Limits.Files},
 	})
 	if err != nil {
 		return nil, err
 	}
 	run := &bareRun{id: spec.ID, socket: dir + "/s", log: &bytes.Buffer{}, exited: make(chan struct{})}
+	listening, err := listen(run.socket)
+	if err != nil {
+		return nil, err
+	}
+	defer listening.Close()
 	run.cmd = exec.Command(b.shim)
 	run.cmd.Env = []string{stream.ConfigEnv + "=" + string(config)}
 	run.cmd.Stderr = run.log
+	run.cmd.ExtraFiles = []*os.File{listening}
 	run.cmd.WaitDelay = time.Second
 	run.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 {
@@ -149,6 +142,17 @@ func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
 	}
 	go func() { _ = run.cmd.Wait(); close(run.exited) }()
 	return run, nil
+}
+
+// listen returns a listening Unix socket for the shim to inherit: it can be dialled before the shim is up.
+func listen(path string) (*os.File, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	defer l.Close()
+	return l.File()
 }
 
 func (b *bare) Attach(_ context.Context, ref kernels.Ref) (kernels.Handle, error) {

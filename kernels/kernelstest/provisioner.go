@@ -122,7 +122,7 @@ func (p *Provisioner) launch(spec kernels.Spec) (kernels.Handle, error) {
 	o.ID = spec.ID
 	if argv := spec.Kernelspec.Argv; len(argv) > 0 && strings.HasPrefix(argv[0], "/") {
 		if _, err := os.Stat(argv[0]); err != nil {
-			o.FailStart = err.Error()
+			o.FailStart = err.Error() // names the path
 		}
 	}
 	k := NewKernel(o)

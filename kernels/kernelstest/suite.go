@@ -118,6 +118,7 @@ type box struct {
 	spec   kernels.Spec
 	handle kernels.Handle
 	client *kernels.Client
+	over   bool
 }
 
 // launch launches a kernel that edit may change, and waits until it is ready.
@@ -145,8 +146,15 @@ func (f *suite) start(edit ...func(*kernels.Spec)) *box {
 	return b
 }
 
+// stop stops the kernel for good; once.
 func (b *box) stop() {
-	if err := b.handle.Stop(context.Background(), 0); err != nil {
+	if b.over {
+		return
+	}
+	b.over = true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.handle.Stop(ctx, 0); err != nil {
 		b.f.Errorf("stop: %v", err)
 	}
 	_ = b.handle.Close()

@@ -274,7 +274,7 @@ func testMissingCommand(f *suite) {
 	if k := fault.KindOf(err); k != fault.Died && k != fault.Invalid && k != fault.Unavailable {
 		f.Fatalf("got %v", err)
 	}
-	if !strings.Contains(words, "no such") {
+	if !strings.Contains(words, "/no/such/python3") {
 		f.Errorf("not told why: %s", words)
 	}
 }

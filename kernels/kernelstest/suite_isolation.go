@@ -230,6 +230,7 @@ for root, _, names in os.walk("/"):
         except OSError: pass
 print(welcomed)`, "[]")
 	b.want("1+1", "2")
-	c := f.connect(b.handle, kernels.Options{KernelID: b.spec.ID})
-	f.must(c.Ready(f.ctx()))
+	f.must(b.client.Close()) // two clients of one shim would take the stream from each other without end
+	b.client = f.connect(b.handle, kernels.Options{KernelID: b.spec.ID})
+	f.must(b.client.Ready(f.ctx()))
 }

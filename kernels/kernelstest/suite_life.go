@@ -99,6 +99,7 @@ func testAttach(f *suite) {
 	f.must(json.Unmarshal(ref, &again))
 	b.handle, err = f.p.Attach(f.ctx(), again)
 	f.must(err)
+	f.Cleanup(b.stop) // before its provisioner is closed
 	// The client took what was returned last for dealt with only when Next was called again: it comes twice.
 	b.client = f.connect(b.handle, kernels.Options{After: &after, Adopt: []string{e.ID()}})
 	adopted, _ := b.client.Execution(e.ID())
