@@ -107,13 +107,13 @@ func because(output string) string {
 // clip bounds text that a kernel or shim wrote, for use inside a sentence.
 func clip(s string) string {
 	const most = 300
-	s = strings.ToValidUTF8(s, "?")
+	s = strings.ToValidUTF8(s[:min(len(s), 8*most)], "")
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, s[:min(len(s), 4*most)])
+	}, s)
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -86,7 +86,9 @@ func (c *Client) deliver(parent string, out Output, size int64) {
 		return
 	}
 	defer c.mu.Unlock()
-	k.seen = true
+	if !k.seen {
+		k.seen, k.started = true, out.Time
+	}
 	e := k.exec
 	for !e.fits(size) && c.err == nil {
 		c.waitForRoom(e)

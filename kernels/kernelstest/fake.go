@@ -30,7 +30,7 @@ type KernelOptions struct {
 	EditWelcome func(*stream.Welcome)
 }
 
-// Kernel is a fake kernel and its shim, in this process: a kernels.Dialer. It runs scripts (see Script) instead of code.
+// Kernel is a fake kernel and its shim, in this process: a kernels.Dialer. It runs scripts instead of code: see script.
 // It keeps a journal and honours acknowledgement and resume as a shim does.
 type Kernel struct {
 	opts   KernelOptions

@@ -14,7 +14,7 @@ import (
 	"cellblock/kernels/wire"
 )
 
-// Script documents what the fake kernel runs instead of code: one command a line, unknown ones are a NameError.
+// A script is what a fake kernel runs instead of code: one command a line, unknown ones are a NameError.
 //
 //	1+1                result 2; any sum of two numbers
 //	print TEXT         stdout, with a newline; also: stderr TEXT
@@ -46,7 +46,7 @@ import (
 //
 // Faults of the stream, at the next message: twice, skip, cut, garbage, claim (3 GiB), hangup, nonsense (for ever),
 // wrongtype. And: crash CODE ends the container.
-const Script = "see the documentation"
+type script []string
 
 // Errors that end a script.
 var (
@@ -77,7 +77,7 @@ type cell struct {
 func (p *process) execute(msg wire.Message) {
 	c := &cell{p: p, parent: msg.Header}
 	_ = json.Unmarshal(msg.Content, &c.request)
-	lines := strings.Split(strings.TrimSpace(c.request.Code), "\n")
+	lines := script(strings.Split(strings.TrimSpace(c.request.Code), "\n"))
 	if slices.Contains(lines, "silent") {
 		return
 	}
@@ -99,7 +99,7 @@ func (p *process) execute(msg wire.Message) {
 	c.finish(err)
 }
 
-func (c *cell) run(lines []string) error {
+func (c *cell) run(lines script) error {
 	for _, line := range lines {
 		if err := c.command(strings.TrimSpace(line)); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (c *cell) result(text string) {
 	c.send("execute_result", map[string]any{"data": map[string]any{"text/plain": text}, "metadata": map[string]any{}, "execution_count": c.p.count})
 }
 
-// commands are what a script may say; see Script.
+// commands are what a script may say.
 var commands map[string]func(c *cell, arg string) error
 
 var streamFaults = map[string]streamFault{
