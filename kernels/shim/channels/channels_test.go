@@ -178,6 +178,38 @@ func TestTooLargeKeepsEnds(t *testing.T) {
 	}
 }
 
+// skimmer is a Handler that reads what is too large.
+type skimmer struct {
+	*truncater
+	skimmed []*bytes.Buffer // one for each message, by the channel's goroutine alone
+}
+
+func (r *skimmer) Skim(stream.Channel) io.Writer {
+	r.skimmed = append(r.skimmed, new(bytes.Buffer))
+	return r.skimmed[len(r.skimmed)-1]
+}
+
+// TestTooLargeIsSkimmed: whoever wants to sees all of the first frame that is too large, before it is told of it.
+func TestTooLargeIsSkimmed(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := &skimmer{truncater: &truncater{recorder: newRecorder()}}
+	cs := dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
+	p := f.peer(stream.IOPub)
+	long := streamMessage(f.Connection, strings.Repeat("x", 3<<20))
+	buffers := slices.Concat(streamMessage(f.Connection, ""), [][]byte{make([]byte, 2<<20), []byte("after")})
+	for _, frames := range [][][]byte{long, streamMessage(f.Connection, "fine"), buffers, streamMessage(f.Connection, "fine")} {
+		p.Write(messageBytes(frames...))
+	}
+	r.await(t, "the last message", func() bool { return len(r.messages) == 2 })
+	cs.Close()
+	if len(r.truncated) != 1 || len(r.dropped) != 1 || len(r.skimmed) != 2 {
+		t.Fatalf("%d truncated, %d dropped, %d skimmed", len(r.truncated), len(r.dropped), len(r.skimmed))
+	}
+	if !bytes.Equal(r.skimmed[0].Bytes(), long[6]) || !bytes.Equal(r.skimmed[1].Bytes(), buffers[7]) {
+		t.Errorf("skimmed %d and %d bytes", r.skimmed[0].Len(), r.skimmed[1].Len())
+	}
+}
+
 // TestBurst: what comes at once is all there, in order.
 func TestBurst(t *testing.T) {
 	f := newFake(t, connection(t), nil)

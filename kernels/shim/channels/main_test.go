@@ -1,7 +1,6 @@
 package channels
 
 import (
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,18 +14,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
-
-// need skips a test for want of something, and fails it where nothing may be skipped.
-func need(t *testing.T, ok bool, what string) {
-	t.Helper()
-	switch {
-	case ok:
-	case os.Getenv("CELLBLOCK_TEST_NO_SKIP") == "1":
-		t.Fatalf("missing: %s", what)
-	default:
-		t.Skipf("SKIPPED, missing: %s", what)
-	}
-}
 
 type received struct {
 	ch     stream.Channel
@@ -89,10 +76,15 @@ func (r *recorder) await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func (r *recorder) awaitLost(t *testing.T, ch stream.Channel) error {
+func (r *recorder) awaitLost(t *testing.T, ch stream.Channel) (cause error) {
 	t.Helper()
-	r.await(t, ch.String()+" lost", func() bool { return len(r.lost[ch]) > 0 })
-	return r.lost[ch][0]
+	r.await(t, ch.String()+" lost", func() bool {
+		if len(r.lost[ch]) > 0 {
+			cause = r.lost[ch][0]
+		}
+		return cause != nil
+	})
+	return cause
 }
 
 // truncater is a recorder that takes what was too large, too.

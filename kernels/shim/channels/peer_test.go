@@ -143,12 +143,16 @@ func newFake(t *testing.T, c Connection, scripts map[stream.Channel]func(net.Con
 	var wg sync.WaitGroup
 	for ch := range socketTypes {
 		f.peers[ch] = make(chan *peer, 1)
+	}
+	for ch := range socketTypes {
 		network, address := c.address(c.portOf(ch))
 		l, err := net.Listen(network, address)
 		if err != nil {
 			t.Fatal(err)
 		}
+		mu.Lock()
 		open = append(open, l)
+		mu.Unlock()
 		wg.Go(func() {
 			conn, err := l.Accept()
 			if err != nil {

@@ -73,13 +73,13 @@ func TestParserCutsWhatIsTooLarge(t *testing.T) {
 		in, out [][]byte
 		cut     cut
 	}{
-		"one frame":        {[][]byte{body}, [][]byte{nil}, cut{0, 1 << 20, 1 << 20, body[:keepEnds], body[1<<20-keepEnds:]}},
-		"in the middle":    {[][]byte{[]byte("a"), body, []byte("b")}, [][]byte{[]byte("a"), nil, nil}, cut{1, 1 << 20, 1<<20 + 2, body[:keepEnds], body[1<<20-keepEnds:]}},
-		"by their sum":     {[][]byte{body[:60], body[:40], body[:1]}, [][]byte{body[:60], body[:40], nil}, cut{2, 1, 101, body[:1], nil}},
-		"small ends":       {[][]byte{body[:keepEnds+3]}, [][]byte{nil}, cut{0, keepEnds + 3, keepEnds + 3, body[:keepEnds], body[keepEnds : keepEnds+3]}},
-		"ends that touch":  {[][]byte{body[:2*keepEnds]}, [][]byte{nil}, cut{0, 2 * keepEnds, 2 * keepEnds, body[:keepEnds], body[keepEnds : 2*keepEnds]}},
-		"just not":         {[][]byte{body[:2*keepEnds+1]}, [][]byte{nil}, cut{0, 2*keepEnds + 1, 2*keepEnds + 1, body[:keepEnds], body[keepEnds+1 : 2*keepEnds+1]}},
-		"two large frames": {[][]byte{body[:200], body}, [][]byte{nil, nil}, cut{0, 200, 1<<20 + 200, body[:200], nil}},
+		"one frame":        {[][]byte{body}, [][]byte{nil}, cut{frame: 0, size: 1 << 20, total: 1 << 20, head: body[:keepEnds], tail: body[1<<20-keepEnds:]}},
+		"in the middle":    {[][]byte{[]byte("a"), body, []byte("b")}, [][]byte{[]byte("a"), nil, nil}, cut{frame: 1, size: 1 << 20, total: 1<<20 + 2, head: body[:keepEnds], tail: body[1<<20-keepEnds:]}},
+		"by their sum":     {[][]byte{body[:60], body[:40], body[:1]}, [][]byte{body[:60], body[:40], nil}, cut{frame: 2, size: 1, total: 101, head: body[:1], tail: nil}},
+		"small ends":       {[][]byte{body[:keepEnds+3]}, [][]byte{nil}, cut{frame: 0, size: keepEnds + 3, total: keepEnds + 3, head: body[:keepEnds], tail: body[keepEnds : keepEnds+3]}},
+		"ends that touch":  {[][]byte{body[:2*keepEnds]}, [][]byte{nil}, cut{frame: 0, size: 2 * keepEnds, total: 2 * keepEnds, head: body[:keepEnds], tail: body[keepEnds : 2*keepEnds]}},
+		"just not":         {[][]byte{body[:2*keepEnds+1]}, [][]byte{nil}, cut{frame: 0, size: 2*keepEnds + 1, total: 2*keepEnds + 1, head: body[:keepEnds], tail: body[keepEnds+1 : 2*keepEnds+1]}},
+		"two large frames": {[][]byte{body[:200], body}, [][]byte{nil, nil}, cut{frame: 0, size: 200, total: 1<<20 + 200, head: body[:200], tail: nil}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
