@@ -60,17 +60,17 @@ func TestBare(t *testing.T) {
 	if p.user.drop && lines[1] != strconv.Itoa(p.user.gid) {
 		t.Errorf("groups %s", lines[1])
 	}
-	shim := h.(*handle).state.Main.PID
-	all := descendants(shim)
+	shim := h.(*handle).state.Main
+	all := descendants(shim.PID)
 	if len(all) == 0 {
 		t.Fatal("no processes")
 	}
 	if err := h.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range append(all, shim) {
-		if st, err := readStat(pid); err == nil && !st.zombie {
-			t.Errorf("process %d lives on", pid)
+	for _, id := range append(all, shim) {
+		if st, err := readStat(id.PID); err == nil && st.start == id.Start && !st.zombie {
+			t.Errorf("process %d lives on", id.PID)
 		}
 	}
 	if got, want := h.Status(), (kernels.ExitStatus{Code: -1, Signal: "SIGKILL", Asked: true}); got != want {

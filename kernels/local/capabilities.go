@@ -37,14 +37,13 @@ func (p *Provisioner) Capabilities() kernels.Capabilities {
 
 // weaker fills in and warns of what stands in for a cgroup.
 func (p *Provisioner) weaker(c *kernels.Capabilities) {
-	sandboxed := p.cfg.Sandbox != SandboxNone
 	if c.Memory == "" {
 		c.Memory = "RLIMIT_DATA"
 		c.Warnings = append(c.Warnings, "Memory is bounded for each process alone (RLIMIT_DATA), not for a kernel as a whole: no memory cgroup can be had here.")
 	} else if !p.cgroups.countsSwap() {
 		c.Warnings = append(c.Warnings, "Swap is not counted by the memory limit: the host does not account for it (boot with swapaccount=1).")
 	}
-	if c.PIDs == "" && sandboxed {
+	if c.PIDs == "" && p.boundsByRlimit() {
 		c.PIDs = "RLIMIT_NPROC in a user namespace"
 	} else if c.PIDs == "" {
 		c.Warnings = append(c.Warnings, "Nothing bounds the number of processes: no pids cgroup can be had here.")

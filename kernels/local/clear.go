@@ -44,7 +44,9 @@ func (p *Provisioner) killAll(ctx context.Context, st state) error {
 		return err
 	}
 	defer closeAll(all)
-	kill(all, st)
+	if err := kill(ctx, all, st); err != nil {
+		return err
+	}
 	for _, proc := range all {
 		if err := proc.waitFor(ctx); err != nil {
 			return err
@@ -55,20 +57,24 @@ func (p *Provisioner) killAll(ctx context.Context, st state) error {
 }
 
 // kill kills a kernel by its processes. The end of the sandbox's first is the end of all in it; bubblewrap itself is let
-// live to tell of it, unless it has not got that far.
-func kill(all []*process, st state) {
+// live to tell of it, unless it has not got that far. Without a sandbox, what the shim has below it ends first.
+func kill(ctx context.Context, all []*process, st state) error {
 	for _, proc := range all {
-		switch {
-		case proc.identity != st.Main:
-			_ = proc.signal(unix.SIGKILL)
-		case !st.Sandboxed:
-			killTree(proc)
-			proc.killGroup()
-		case len(all) == 1:
-			killTree(proc)
-			proc.killGroup()
+		if proc.identity != st.Main {
+			if err := proc.signal(unix.SIGKILL); err != nil {
+				return err
+			}
+			continue
 		}
+		if st.Sandboxed && len(all) > 1 {
+			continue
+		}
+		if err := killBelow(ctx, proc); err != nil {
+			return err
+		}
+		proc.killGroup()
 	}
+	return nil
 }
 
 // waitFor waits until the process has ended or ctx has.
@@ -81,45 +87,65 @@ func (p *process) waitFor(ctx context.Context) error {
 	return nil
 }
 
-// killTree kills a process's descendants, round by round because they may fork. A shim adopts the orphans among them, so
-// that as long as it lives all are found.
-func killTree(root *process) {
-	for range 64 {
+// killBelow kills a process's descendants and waits for them, round by round because they may fork. A shim adopts the
+// orphans among them, so that as long as it lives all are found.
+func killBelow(ctx context.Context, root *process) error {
+	for {
 		list := descendants(root.PID)
-		if len(list) == 0 {
-			return
+		if len(list) == 0 || root.ended() {
+			return nil
 		}
-		for _, pid := range list {
-			_ = unix.Kill(pid, unix.SIGKILL)
+		for _, id := range list {
+			if err := killOne(ctx, id); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// descendants returns the living processes below a process.
-func descendants(root int) []int {
+// killOne kills a process and waits for its end.
+func killOne(ctx context.Context, id identity) error {
+	proc, err := openProcess(id)
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer proc.close()
+	if err := proc.signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	return proc.waitFor(ctx)
+}
+
+// descendants returns the living processes below a process, those nearest to it first.
+func descendants(root int) []identity {
 	all := children()
-	var found []int
+	var found []identity
 	for next := []int{root}; len(next) > 0; next = next[1:] {
-		found = append(found, all[next[0]]...)
-		next = append(next, all[next[0]]...)
+		for _, id := range all[next[0]] {
+			found = append(found, id)
+			next = append(next, id.PID)
+		}
 	}
 	return found
 }
 
 // children returns the host's living processes by their parents.
-func children() map[int][]int {
+func children() map[int][]identity {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	all := map[int][]int{}
+	all := map[int][]identity{}
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(d.Name())
 		if err != nil {
 			continue
 		}
 		if st, err := readStat(pid); err == nil && !st.zombie {
-			all[st.parent] = append(all[st.parent], pid)
+			all[st.parent] = append(all[st.parent], identity{PID: pid, Start: st.start})
 		}
 	}
 	return all

@@ -87,7 +87,7 @@ print(json.dumps(found))
 
 // allowedEnv is all that a kernel gets to see of the environment; PWD and the like are the shell's own.
 const allowedEnv = "HOME LANG LC_CTYPE LOGNAME MKL_NUM_THREADS MPLCONFIGDIR NUMEXPR_NUM_THREADS OLDPWD OMP_NUM_THREADS " +
-	"OPENBLAS_NUM_THREADS PATH PWD SHELL SHLVL TERM TMPDIR USER _"
+	"OPENBLAS_NUM_THREADS PATH PWD SHELL SHLVL TERM TMPDIR USER XDG_CACHE_HOME _"
 
 func TestEscape(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_SERVER", "x")

@@ -97,12 +97,7 @@ func (st state) identities() []identity {
 	if !st.Sandboxed || !st.Main.runs() {
 		return ids
 	}
-	for _, pid := range children()[st.Main.PID] {
-		if id, err := identify(pid); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return append(ids, children()[st.Main.PID]...)
 }
 
 // watch waits for the end of every process. The sandbox's first takes all others with it, and bubblewrap then writes how
@@ -211,13 +206,15 @@ func isClosed(ch <-chan struct{}) bool {
 
 // kill kills the kernel and waits until that is known here, so that Status can say how it ended.
 func (h *handle) kill() {
-	kill(h.all, h.state)
-	timer := time.NewTimer(killTimeout)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if err := kill(ctx, h.all, h.state); err != nil {
+		h.p.cfg.Logger.Warn("stop", "kernel", h.entry.id, "error", err)
+	}
 	select {
 	case <-h.exited:
 	case <-h.closed:
-	case <-timer.C: // clear will say what does not end
+	case <-ctx.Done(): // clear will say what does not end
 	}
 }
 

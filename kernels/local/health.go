@@ -72,7 +72,7 @@ func (p *Provisioner) Health(ctx context.Context) error {
 	}
 	err := p.checkHealth(ctx)
 	if ctx.Err() != nil {
-		return fault.New(fault.Cancelled, "health: %w", ctx.Err())
+		return givenUp(ctx, "health")
 	}
 	p.health.err, p.health.until = err, time.Now().Add(healthyFor)
 	if err != nil {

@@ -359,7 +359,7 @@ func (l *launch) explain(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {
 	case ctx.Err() != nil:
-		return fault.New(fault.Cancelled, "the launch was given up: %w", ctx.Err())
+		return givenUp(ctx, "launch kernel "+l.spec.ID)
 	case errors.As(err, &known):
 		return err
 	}
@@ -371,4 +371,13 @@ func (l *launch) explain(ctx context.Context, err error) error {
 		return e.WithHint("Lower or drop the limit, or allow limits that are not enforced (allow_unenforced).")
 	}
 	return e
+}
+
+// givenUp is the error of what ended because its caller's context did.
+func givenUp(ctx context.Context, what string) error {
+	kind := fault.Cancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = fault.Timeout
+	}
+	return fault.New(kind, "%s: given up: %w", what, ctx.Err())
 }

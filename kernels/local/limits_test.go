@@ -169,7 +169,7 @@ func TestLaunchCancelled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		h, err := p.Launch(ctx, spec)
 		cancel()
-		if fault.KindOf(err) != fault.Cancelled || !errors.Is(err, context.DeadlineExceeded) {
+		if fault.KindOf(err) != fault.Timeout || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after %v: %v, %v", after, h, err)
 		}
 		if left := leftovers(t, p, dir); left != "" {

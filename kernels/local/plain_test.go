@@ -39,13 +39,13 @@ func TestAsPlainUser(t *testing.T) {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: plainUID, Gid: plainUID, Groups: []uint32{}}}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	for _, line := range strings.Split(string(out), "\n") {
-		if strings.Contains(line, "SKIP") || strings.HasPrefix(line, "--- PASS") {
-			t.Log(strings.TrimSpace(line))
+		if !strings.Contains(line, "=== ") && !strings.Contains(line, "--- PASS") {
+			t.Log(line)
 		}
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

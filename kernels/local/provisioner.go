@@ -23,6 +23,7 @@ type Provisioner struct {
 	user    user
 	system  system
 	cgroups cgroups
+	nproc   bool // RLIMIT_NPROC counts each user namespace apart
 	bwrap   bwrap
 	health  healthCache
 
@@ -46,7 +47,7 @@ func New(cfg Config) (*Provisioner, error) {
 	closeInherited()
 	p := &Provisioner{
 		cfg: cfg, user: kernelUser(cfg), system: readSystem(os.DirFS("/")), handles: map[*handle]struct{}{},
-		cgroups: findCgroups(context.Background(), cfg.StateDir, cfg.Logger),
+		cgroups: findCgroups(context.Background(), cfg.StateDir, cfg.Logger), nproc: countsByNamespace(),
 	}
 	if p.cfg.Sandbox == SandboxNone && p.user.drop {
 		if err := os.Chmod(cfg.RunDir, 0o711); err != nil { // to be passed, not listed
@@ -70,6 +71,13 @@ var closeInherited = sync.OnceFunc(func() {
 		}
 	}
 })
+
+// countsByNamespace tells whether RLIMIT_NPROC bounds the user's processes of one user namespace (Linux 5.14), so that it
+// can bound a sandbox. Before, it bounds all of the user's together.
+func countsByNamespace() bool {
+	var u unix.Utsname
+	return unix.Uname(&u) == nil && atLeast(unix.ByteSliceToString(u.Release[:]), 5, 14)
+}
 
 // Name returns "local".
 func (*Provisioner) Name() string { return name }
@@ -169,11 +177,14 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	}
 	var refs []kernels.Ref
 	for _, d := range dirs {
+		if abandoned(d) {
+			_ = os.RemoveAll(filepath.Join(p.cfg.StateDir, d.Name()))
+		}
 		if !d.IsDir() || !idRule.MatchString(d.Name()) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, givenUp(ctx, "list")
 		}
 		if st, ok := p.look(d.Name()); ok {
 			refs = append(refs, newRef(d.Name(), st))

@@ -163,6 +163,7 @@ func kernelEnv(home, path string, cpus float64, more ...map[string]string) []str
 	env := map[string]string{
 		"PATH": path, "HOME": home, "TMPDIR": tmpPath, "LANG": "C.UTF-8", "USER": account, "LOGNAME": account,
 		"TERM": "dumb", "SHELL": "/bin/sh", "MPLCONFIGDIR": home + "/.config/matplotlib",
+		"XDG_CACHE_HOME": home + "/.cache",
 	}
 	if cpus > 0 {
 		threads := strconv.Itoa(max(1, int(math.Ceil(cpus))))

@@ -20,10 +20,15 @@ type scope struct {
 	slice       string // the folder in which scopes are made
 	controllers []string
 	env         []string // what systemd-run needs to find the user's systemd
+	more        []string // options that not every systemd knows
 }
 
 // scopeProbe bounds how long a systemd that does not answer can hold up the start.
 const scopeProbe = 5 * time.Second
+
+// keepOnOOM makes systemd (253 or newer) leave the shim alone when the memory limit has killed its kernel. Older ones do
+// not know the property and do not stop scopes for that.
+const keepOnOOM = "--property=OOMPolicy=continue"
 
 // probeScope makes a scope with limits and looks whether they hold.
 func probeScope(ctx context.Context, t tree) (*scope, error) {
@@ -31,10 +36,18 @@ func probeScope(ctx context.Context, t tree) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{run: run, env: busEnv(os.Getenv)}
+	s := &scope{run: run, env: busEnv(os.Getenv), more: []string{keepOnOOM}}
 	if len(s.env) == 0 {
 		return nil, fmt.Errorf("XDG_RUNTIME_DIR is not set: no systemd of the user's")
 	}
+	if err = s.probe(ctx, t); err != nil {
+		s.more = nil
+		err = s.probe(ctx, t)
+	}
+	return s, err
+}
+
+func (s *scope) probe(ctx context.Context, t tree) error {
 	ctx, cancel := context.WithTimeout(ctx, scopeProbe)
 	defer cancel()
 	limits := groupLimits{memory: 64 << 20, pids: 64, cpus: 1}
@@ -43,9 +56,9 @@ func probeScope(ctx context.Context, t tree) (*scope, error) {
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("systemd-run: %w: %.200s", err, out)
+		return fmt.Errorf("systemd-run: %w: %.200s", err, out)
 	}
-	return s, s.read(t, string(out), limits)
+	return s.read(t, string(out), limits)
 }
 
 // busEnv is what systemd-run needs to find the user's systemd.
@@ -64,6 +77,7 @@ func busEnv(getenv func(string) string) []string {
 // argv is the command line that the program to run is appended to.
 func (s *scope) argv(unit string, l groupLimits) []string {
 	argv := []string{s.run, "--user", "--scope", "--quiet", "--collect", "--slice=" + groupParent + ".slice", "--unit=" + unitName(unit)}
+	argv = append(argv, s.more...)
 	if l.memory > 0 {
 		argv = append(argv, "--property=MemoryMax="+strconv.FormatInt(l.memory, 10), "--property=MemorySwapMax=0")
 	}

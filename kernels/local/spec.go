@@ -112,7 +112,7 @@ func kernelHint(language string) string {
 	return "Install the kernel's program, or correct the kernelspec's argv."
 }
 
-// groupLimits is what cgroups are to hold of a kernel's limits.
+// specLimits is what cgroups are to hold of a kernel's limits.
 func specLimits(l kernels.Limits) groupLimits {
 	return groupLimits{memory: l.Memory, pids: l.PIDs, cpus: l.CPUs}
 }
@@ -123,12 +123,14 @@ func (p *Provisioner) rlimits(l kernels.Limits) stream.Rlimits {
 	if p.cgroups.by(memory) == "" {
 		r.Data = l.Memory
 	}
-	if p.cgroups.by(pids) == "" && p.cfg.Sandbox != SandboxNone {
-		// A user namespace has a count of its own, so that this is the sandbox's processes and not all of the user's.
+	if p.cgroups.by(pids) == "" && p.boundsByRlimit() {
 		r.PIDs = l.PIDs
 	}
 	return r
 }
+
+// boundsByRlimit tells whether RLIMIT_NPROC can stand in for a cgroup.
+func (p *Provisioner) boundsByRlimit() bool { return p.nproc && p.cfg.Sandbox != SandboxNone }
 
 // shimConfig is what the shim is told; dir, run, home and cgroup are as it sees them.
 func (p *Provisioner) shimConfig(spec kernels.Spec, place shimPlace) stream.Config {

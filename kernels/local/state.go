@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,14 +62,28 @@ type entry struct {
 	lock *os.File
 }
 
-// newEntry makes the folder of a kernel that is about to be launched, locked exclusively.
+// Folders in the making and in the course of removal have names of their own, so that a kernel's folder appears locked and
+// disappears whole.
+const (
+	makingPrefix   = ".new-"
+	removingPrefix = ".old-"
+)
+
+// newEntry makes the folder of a kernel that is about to be launched, locked exclusively. It returns os.ErrExist if there
+// is one.
 func newEntry(stateDir, id string) (*entry, error) {
-	e := &entry{id: id, dir: filepath.Join(stateDir, id)}
-	if err := os.Mkdir(e.dir, 0o700); err != nil {
+	making, err := os.MkdirTemp(stateDir, makingPrefix)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.open(unix.LOCK_EX); err != nil {
-		_ = os.RemoveAll(e.dir)
+	e := &entry{id: id, dir: filepath.Join(stateDir, id)}
+	if e.lock, err = openLock(making, os.O_CREATE, unix.LOCK_EX); err == nil {
+		// A folder with something in it is never replaced, and there is always the lock in it.
+		err = unix.Rename(making, e.dir)
+	}
+	if err != nil {
+		_ = e.close()
+		_ = os.RemoveAll(making)
 		return nil, err
 	}
 	return e, nil
@@ -78,32 +93,58 @@ func newEntry(stateDir, id string) (*entry, error) {
 // errBusy where others' locks forbid that, os.ErrNotExist where there is none.
 func openEntry(stateDir, id string, how int) (*entry, error) {
 	e := &entry{id: id, dir: filepath.Join(stateDir, id)}
-	if err := e.open(how); err != nil {
+	var err error
+	if e.lock, err = openLock(e.dir, 0, how); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *entry) open(how int) error {
-	f, err := openRegular(filepath.Join(e.dir, lockFile), os.O_RDWR|os.O_CREATE)
+func openLock(dir string, flags, how int) (*os.File, error) {
+	f, err := openRegular(filepath.Join(dir, lockFile), os.O_RDWR|flags)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := flock(f, how); err != nil {
 		_ = f.Close()
-		return err
+		return nil, err
 	}
-	e.lock = f
-	return nil
+	return f, nil
 }
 
 // share turns the launch's exclusive lock into the handle's shared one.
 func (e *entry) share() error { return flock(e.lock, unix.LOCK_SH) }
 
-func (e *entry) close() error { return e.lock.Close() }
+func (e *entry) close() error {
+	if e.lock == nil {
+		return nil
+	}
+	return e.lock.Close()
+}
 
 // remove takes the folder away, and with it the last trace of the kernel.
-func (e *entry) remove() error { return os.RemoveAll(e.dir) }
+func (e *entry) remove() error {
+	removing := filepath.Join(filepath.Dir(e.dir), removingPrefix+e.id)
+	err := os.Rename(e.dir, removing)
+	if errors.Is(err, os.ErrExist) { // somebody else began and died
+		if err = os.RemoveAll(removing); err == nil {
+			err = os.Rename(e.dir, removing)
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(removing)
+}
+
+// abandoned tells whether a folder of the state folder was left by a server that died while making or removing it.
+func abandoned(d os.DirEntry) bool {
+	if !strings.HasPrefix(d.Name(), makingPrefix) && !strings.HasPrefix(d.Name(), removingPrefix) {
+		return false
+	}
+	info, err := d.Info()
+	return err == nil && time.Since(info.ModTime()) > time.Minute
+}
 
 func (e *entry) path(file string) string { return filepath.Join(e.dir, file) }
 
