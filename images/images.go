@@ -3,6 +3,7 @@
 package images
 
 import (
+	_ "embed" // for the kernel's program
 	"maps"
 	"slices"
 	"strings"
@@ -30,15 +31,21 @@ type Language struct {
 	Env map[string]string
 }
 
-// python is IPython's kernel. Its own history database is off: sessions keep theirs, and it costs every cell 2 ms.
+//go:embed python_kernel.py
+var pythonKernel string
+
+// python is IPython's kernel. Its own history database is off: sessions keep theirs, and it costs every cell 2 ms. The
+// kernel's program travels in Argv, so that any image with ipykernel will do.
 var python = Language{
 	Name:          "python",
 	DisplayName:   "Python 3",
 	Kernel:        "python3",
 	Image:         "cellblock-python:latest",
-	Argv:          []string{"/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"},
+	Argv:          []string{"/usr/bin/python3", "-c", pythonKernel, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
 	InterruptMode: "signal",
 	Transport:     "ipc",
+	// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
+	Env: map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
 }
 
 // Catalogue is a set of languages. It does not change once made.

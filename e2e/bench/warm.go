@@ -16,13 +16,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
 	"cellblock/kernels/local"
 )
-
-var python = kernels.Kernelspec{
-	Name: "python3", Language: "python",
-	Argv: []string{"/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"},
-}
 
 // measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, and by MCP over HTTP, round by round.
 func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
@@ -104,7 +100,7 @@ func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, f
 	}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
-	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: python, Workspace: workspace})
+	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -49,7 +49,7 @@ var layers = []layer{
 		"the shim stands beside the kernel and has nothing of the server in it",
 	},
 	{
-		"kernels/kernelstest", []string{"kernels/...", "internal/..."},
+		"kernels/kernelstest", []string{"kernels/...", "images", "internal/..."},
 		"the suite and the fakes may see all of kernels",
 	},
 	{"kernels", []string{"kernels/stream", "kernels/wire", "internal/..."}, "kernels defines what provisioners implement, so it cannot know them"},

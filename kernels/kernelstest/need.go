@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellblock/images"
 	"cellblock/kernels"
 )
 
@@ -29,26 +30,23 @@ func Need(t testing.TB, ok bool, what string) {
 	t.Skipf("SKIPPED, NOT TESTED: %s is missing", what)
 }
 
-// Python is the kernelspec of the host's own ipykernel. IPython's history is off: it costs two milliseconds a cell.
-var Python = kernels.Kernelspec{
-	Name: "python3", DisplayName: "Python 3", Language: "python",
-	Argv: []string{"/usr/bin/python3", "-c", PythonLauncher, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
-	Env:  map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
-}
+// Python is the kernelspec of the host's own ipykernel, as servers launch it.
+var Python = hostPython()
 
-// PythonLauncher is ipykernel_launcher with one difference: the IOPub socket holds 100,000 messages instead of ZMQ's 1,000
-// before it throws away. On a busy host no reader is fast enough for 1,000: of 10,000 prints up to three in four are lost,
-// the end of the cell among them, to whatever reads.
-const PythonLauncher = `import sys
-del sys.path[0]
-import zmq
-from ipykernel.kernelapp import IPKernelApp
-class App(IPKernelApp):
-    def init_iopub(self, context):
-        context.setsockopt(zmq.SNDHWM, 100000)
-        super().init_iopub(context)
-App.launch_instance()
-`
+func hostPython() kernels.Kernelspec {
+	catalogue, err := images.New(nil)
+	if err != nil {
+		panic(err) // nothing is configured, so nothing can be wrong
+	}
+	l, err := catalogue.Lookup("python")
+	if err != nil {
+		panic(err)
+	}
+	return kernels.Kernelspec{
+		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
+		InterruptMode: l.InterruptMode, Transport: l.Transport,
+	}
+}
 
 var hasPython = sync.OnceValue(func() bool {
 	return exec.Command("/usr/bin/python3", "-c", "import ipykernel.kernelapp").Run() == nil
