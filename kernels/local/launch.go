@@ -11,14 +11,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
-	"cellblock/kernels/stream"
 )
 
 // A launch goes
@@ -29,21 +27,11 @@ import (
 // So nothing of a kernel runs outside its cgroups or unknown to List; and if the server dies with the gate still shut, the
 // process reads its end and ends too.
 
-// The descriptors of what is started.
+// The first descriptors of what is started: the gate, and the listening socket as the shim is told it.
 const (
 	gateFD   = 3
-	socketFD = 4
-	nextFD   = 5
+	listenFD = "fd:4"
 )
-
-// listenFD is socketFD as the shim is told it.
-const listenFD = "fd:4"
-
-// gateScript waits at the gate and becomes the shim; where there is no sandbox, there is no bubblewrap to hold.
-const gateScript = `read -r go <&3 && exec 3<&- && exec "$0"`
-
-// shimTimeout bounds how long a shim may take to answer; it needs milliseconds.
-const shimTimeout = 20 * time.Second
 
 // launch is one launch on its way.
 type launch struct {
@@ -182,36 +170,6 @@ func (l *launch) listen() error {
 	return nil
 }
 
-// bare prepares the shim without a sandbox.
-func (l *launch) bare() error {
-	run := l.p.bareDir(l.spec.ID)
-	for _, dir := range []string{run, filepath.Join(run, "home")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-		if err := os.Lchown(dir, l.p.user.uid, l.p.user.gid); err != nil {
-			return err
-		}
-	}
-	for _, path := range []string{filepath.Join(l.spec.Workspace, "x"), filepath.Join(run, "x"), l.p.cfg.ShimPath} {
-		if err := l.p.user.reaches(path); err != nil {
-			return err
-		}
-	}
-	place := shimPlace{dir: l.spec.Workspace, run: filepath.Join(run, "k"), home: filepath.Join(run, "home")}
-	if d := l.state.Group.memory(); d != nil {
-		place.cgroup = d.Path
-	}
-	config, err := l.config(place)
-	if err != nil {
-		return err
-	}
-	l.opening = []byte("go\n")
-	l.cmd = exec.Command("/bin/sh", "-c", gateScript, l.p.cfg.ShimPath)
-	l.cmd.Env = []string{stream.ConfigEnv + "=" + config}
-	return nil
-}
-
 func (l *launch) config(place shimPlace) (string, error) {
 	b, err := json.Marshal(l.p.shimConfig(l.spec, place))
 	if err == nil && len(b) > maxConfig {
@@ -301,33 +259,6 @@ func (l *launch) hand(ctx context.Context) (*handle, error) {
 	return h, nil
 }
 
-// awaitShim connects once and lets the shim introduce itself, so that a launch that came to nothing fails as one.
-func awaitShim(ctx context.Context, d kernels.Dialer, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, shimTimeout)
-	defer cancel()
-	conn, err := d.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err := stream.NewWriter(conn).WriteJSON(stream.FrameHello, stream.Hello{Version: stream.Version}); err != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	frame, err := stream.NewReader(conn, 64<<10).ReadFrame()
-	if err != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	var w stream.Welcome
-	if frame.Type != stream.FrameWelcome || stream.DecodeJSON(frame.Payload, &w) != nil {
-		return fmt.Errorf("frame %d instead of a welcome", frame.Type)
-	}
-	if w.Error != "" || w.Version != stream.Version || w.KernelID != id {
-		return fmt.Errorf("version %d, kernel %q, %q", w.Version, w.KernelID, w.Error)
-	}
-	return nil
-}
-
 // giveUp ends what a cancelled launch waits for.
 func (l *launch) giveUp() {
 	_ = l.gate.Close()
@@ -352,32 +283,4 @@ func (l *launch) undo() {
 		l.p.cfg.Logger.Warn("a failed launch left something behind", "kernel", l.spec.ID, "error", err)
 	}
 	_ = l.entry.close()
-}
-
-// explain makes of what went wrong an error for people, with the end of the log.
-func (l *launch) explain(ctx context.Context, err error) error {
-	var known *fault.Error
-	switch {
-	case ctx.Err() != nil:
-		return givenUp(ctx, "launch kernel "+l.spec.ID)
-	case errors.As(err, &known):
-		return err
-	}
-	e := fault.New(fault.Unavailable, "launch kernel %s: %w", l.spec.ID, err)
-	if log := l.entry.logTail(); log != "" {
-		e.Message += ": " + log
-	}
-	if errors.Is(err, errIgnored) {
-		return e.WithHint("Lower or drop the limit, or allow limits that are not enforced (allow_unenforced).")
-	}
-	return e
-}
-
-// givenUp is the error of what ended because its caller's context did.
-func givenUp(ctx context.Context, what string) error {
-	kind := fault.Cancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind = fault.Timeout
-	}
-	return fault.New(kind, "%s: given up: %w", what, ctx.Err())
 }
