@@ -130,6 +130,28 @@ func TestStats(t *testing.T) {
 	}
 }
 
+func TestShimThatCannot(t *testing.T) {
+	no := map[stream.Op]string{}
+	for _, op := range []stream.Op{stream.OpInterrupt, stream.OpKillChildren, stream.OpRestart, stream.OpStats, stream.OpShutdown} {
+		no[op] = "not\ntoday"
+	}
+	_, c := start(t, kernelstest.KernelOptions{FailOps: no}, kernels.Options{})
+	for want, f := range map[string]func() error{
+		"could not interrupt the kernel: not today":       func() error { return c.Interrupt(ctx(t)) },
+		"could not kill the kernel's children: not today": func() error { _, err := c.KillChildren(ctx(t)); return err },
+		"could not restart the kernel: not today":         func() error { return c.Restart(ctx(t), 0) },
+		"could not take statistics: not today":            func() error { _, err := c.Stats(ctx(t)); return err },
+		"could not stop the kernel: not today":            func() error { return c.Shutdown(ctx(t), 0) },
+	} {
+		if err := f(); fault.KindOf(err) != fault.Unavailable || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if got, _ := run(t, c, "1+1"); got != "execute_result:2" {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
 func TestReady(t *testing.T) {
 	for _, tt := range []struct {
 		name string

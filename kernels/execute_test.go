@@ -123,6 +123,37 @@ func TestItem11LateOutput(t *testing.T) {
 	}
 }
 
+// A kernel that keeps one parent for all its threads tags late output with requests of our own: it is the last
+// execution's.
+func TestItem11LateOutputUnderAnotherParent(t *testing.T) {
+	lates := make(chan string, 1)
+	_, c := start(t, kernelstest.KernelOptions{OneParent: true}, kernels.Options{Late: func(_ kernels.Output, parent string) { lates <- parent }})
+	e := execute(t, c, "late 30ms x")
+	read(t, e)
+	if _, err := c.Complete(ctx(t), "x", 1); err != nil {
+		t.Fatal(err)
+	}
+	if parent := <-lates; parent != e.ID() {
+		t.Fatalf("given to %q", parent)
+	}
+}
+
+// After a restart of the server the caller knows the executions that ended before.
+func TestItem11LateOutputOfAnEarlierConnection(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "late 50ms x")
+	read(t, e)
+	_ = c.Close()
+	lates := make(chan string, 1)
+	connect(t, k, kernels.Options{
+		Earlier: func(id string) bool { return id == e.ID() },
+		Late:    func(_ kernels.Output, parent string) { lates <- parent },
+	})
+	if parent := <-lates; parent != e.ID() {
+		t.Fatalf("given to %q", parent)
+	}
+}
+
 func TestExecuteRefuses(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	_, err := c.Execute(ctx(t), kernels.ExecuteRequest{Code: "\xff"})

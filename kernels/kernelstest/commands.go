@@ -186,11 +186,21 @@ func (c *cell) late(arg string) error {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			c.p.send(stream.IOPub, c.parent, "stream", map[string]any{"name": "stdout", "text": text + "\n"})
+			c.p.send(stream.IOPub, c.threadParent(), "stream", map[string]any{"name": "stdout", "text": text + "\n"})
 		case <-c.p.ctx.Done():
 		}
 	})
 	return nil
+}
+
+// threadParent returns what a thread of the cell tags its output with.
+func (c *cell) threadParent() wire.Header {
+	if !c.p.k.opts.OneParent {
+		return c.parent
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.p.last
 }
 
 func (c *cell) die(arg string) error {

@@ -26,6 +26,10 @@ type KernelOptions struct {
 	IOPubWelcome bool
 	// FailStart, when not empty, is the output of a kernel that exits with status 1 at once.
 	FailStart string
+	// OneParent makes the kernel tag what its threads print with whatever request came last, as ipykernel 6 does.
+	OneParent bool
+	// FailOps are requests that the shim answers with an error.
+	FailOps map[stream.Op]string
 	// EditWelcome may change what the shim says first.
 	EditWelcome func(*stream.Welcome)
 }
@@ -418,7 +422,10 @@ func (k *Kernel) perform(q stream.Request) stream.Reply {
 	k.asked = append(k.asked, q.Op)
 	p := k.proc
 	k.mu.Unlock()
-	reply := stream.Reply{ID: q.ID}
+	reply := stream.Reply{ID: q.ID, Error: k.opts.FailOps[q.Op]}
+	if reply.Error != "" {
+		return reply
+	}
 	switch q.Op {
 	case stream.OpInterrupt:
 		if p != nil {

@@ -25,6 +25,7 @@ type process struct {
 	arrived  chan struct{}  // takes one
 	input    chan string    // takes one answer to an input_request
 	children int
+	last     wire.Header // of the newest request
 
 	// What follows belongs to the goroutine that runs scripts.
 	count int
@@ -135,6 +136,9 @@ func (p *process) request(msg wire.Message) {
 		p.miss--
 		return
 	}
+	p.mu.Lock()
+	p.last = msg.Header
+	p.mu.Unlock()
 	if msg.Header.MsgType == "execute_request" {
 		p.execute(msg)
 		return
