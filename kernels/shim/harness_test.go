@@ -55,8 +55,8 @@ func testConfig(t testing.TB) stream.Config {
 	return c
 }
 
-// process is the real binary.
-type binary struct {
+// shimProcess is the real binary.
+type shimProcess struct {
 	t      testing.TB
 	config stream.Config
 	cmd    *exec.Cmd
@@ -65,9 +65,9 @@ type binary struct {
 }
 
 // startBinary starts the shim's binary under wrap, a command that runs its arguments.
-func startBinary(t testing.TB, c stream.Config, wrap ...string) *binary {
+func startBinary(t testing.TB, c stream.Config, wrap ...string) *shimProcess {
 	t.Helper()
-	b := &binary{t: t, config: c, done: make(chan struct{})}
+	b := &shimProcess{t: t, config: c, done: make(chan struct{})}
 	args := append(wrap, kernelstest.BuildShim(t))
 	b.cmd = exec.Command(args[0], args[1:]...)
 	b.cmd.Env = []string{stream.ConfigEnv + "=" + string(encode(c)), "PATH=" + os.Getenv("PATH")}
@@ -83,7 +83,7 @@ func startBinary(t testing.TB, c stream.Config, wrap ...string) *binary {
 	return b
 }
 
-func (b *binary) kill() {
+func (b *shimProcess) kill() {
 	_ = b.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-b.done:
@@ -98,7 +98,7 @@ func (b *binary) kill() {
 }
 
 // dial connects to the socket, once it is there, and sends Hello.
-func (b *binary) dial(after *uint64) *client {
+func (b *shimProcess) dial(after *uint64) *client {
 	b.t.Helper()
 	return dialShim(b.t, b.config, after)
 }
@@ -386,7 +386,7 @@ func (c *client) must(op stream.Op, grace time.Duration) stream.Reply {
 }
 
 // ready starts a Python kernel under the real binary and waits until it answers.
-func ready(t testing.TB, change func(*stream.Config), wrap ...string) (*binary, *client) {
+func ready(t testing.TB, change func(*stream.Config), wrap ...string) (*shimProcess, *client) {
 	t.Helper()
 	kernelstest.NeedPython(t)
 	config := testConfig(t)
@@ -402,7 +402,7 @@ func ready(t testing.TB, change func(*stream.Config), wrap ...string) (*binary, 
 // nudge asks the kernel until IOPub answers: its subscription takes effect some time after EventConnected.
 func (c *client) nudge() {
 	c.t.Helper()
-	c.event(stream.EventConnected)
+	incarnation := c.event(stream.EventConnected).Incarnation
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -416,7 +416,8 @@ func (c *client) nudge() {
 			}
 		}
 	}()
-	c.find("answer on IOPub", func(f frame) bool {
+	c.unread = slices.DeleteFunc(c.unread, func(f frame) bool { return f.event == nil }) // of kernels before
+	c.find(fmt.Sprintf("answer of kernel %d on IOPub", incarnation), func(f frame) bool {
 		return f.ch == stream.IOPub && f.msg.Parent.MsgType == "kernel_info_request" && strings.Contains(string(f.msg.Content), "idle")
 	})
 }

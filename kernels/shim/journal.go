@@ -109,8 +109,8 @@ func (j *journal) ack(seq uint64) (freed int64, err error) {
 	}
 	before := j.cost
 	j.acked = seq
-	if seq >= j.first {
-		j.drop(int(seq - j.first + 1))
+	if seq+1 >= j.first {
+		j.drop(int(seq + 1 - j.first))
 		j.ackCum = j.goneCum
 	}
 	j.changed.Broadcast()
@@ -158,6 +158,8 @@ func (j *journal) follow(after *uint64) (*cursor, uint64, error) {
 
 // read returns the next entry, waiting for it. More tells whether another one is there already. It is false in ok once
 // the cursor is closed. Where the journal gave entries up, read returns one that reports this gap, under its last number.
+// Its numbers are exact, and so are its bytes, unless a new connection begins at a place that itself was given up: then
+// bytes that the server has got before are counted too.
 func (c *cursor) read() (e entry, more, ok bool) {
 	j := c.j
 	j.mu.Lock()

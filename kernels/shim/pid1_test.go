@@ -23,7 +23,7 @@ func unshare(t testing.TB) []string {
 }
 
 // stopByRequest ends a shim under unshare, which does not pass SIGTERM on.
-func stopByRequest(t testing.TB, b *binary, c *client) {
+func stopByRequest(t testing.TB, b *shimProcess, c *client) {
 	t.Helper()
 	c.must(stream.OpShutdown, 0)
 	c.close()
@@ -58,6 +58,7 @@ left`)
 		t.Fatalf("killed %d, want the orphaned sleep", r.Killed)
 	}
 	c.must(stream.OpRestart, 5*time.Second)
+	c.nudge()
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("no answer after a restart")
 	}
@@ -105,7 +106,7 @@ func TestPeerInside(t *testing.T) {
 func TestOOM(t *testing.T) {
 	group := memoryGroup(t, 300<<20)
 	script := fmt.Sprintf(`echo $$ > %s/cgroup.procs; exec "$@"`, group)
-	b, c := ready(t, func(c *stream.Config) { c.CgroupDir = group }, "sh", "-c", script, "sh")
+	_, c := ready(t, func(c *stream.Config) { c.CgroupDir = group }, "sh", "-c", script, "sh")
 	if s := c.must(stream.OpStats, 0).Stats; s.MemoryLimit != 300<<20 || s.Memory < 20<<20 || s.Memory > 300<<20 || s.MemoryPeak < s.Memory/2 {
 		t.Fatalf("%+v", s)
 	}
@@ -114,6 +115,7 @@ func TestOOM(t *testing.T) {
 		t.Fatalf("exited %+v", e.Exit)
 	}
 	c.must(stream.OpRestart, 0)
+	c.nudge()
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("no answer after a restart")
 	}
@@ -123,7 +125,6 @@ func TestOOM(t *testing.T) {
 	}).event; e.Exit.OOM {
 		t.Fatalf("killed by itself, and reported as OOM: %+v", e.Exit)
 	}
-	_ = b
 }
 
 // memoryGroup makes a control group with a memory limit, of version 1 or 2.

@@ -154,7 +154,7 @@ func TestFlood(t *testing.T) {
 }
 
 // residentOf returns the resident set of the shim's process.
-func residentOf(t testing.TB, b *binary) int64 {
+func residentOf(t testing.TB, b *shimProcess) int64 {
 	t.Helper()
 	p, err := readProcess(b.cmd.Process.Pid)
 	if err != nil {
@@ -164,7 +164,7 @@ func residentOf(t testing.TB, b *binary) int64 {
 }
 
 // peakOf returns the most that it ever was.
-func peakOf(t testing.TB, b *binary) int64 {
+func peakOf(t testing.TB, b *shimProcess) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.cmd.Process.Pid))
 	if err != nil {
@@ -244,7 +244,6 @@ func TestRestart(t *testing.T) {
 			child := c.run("child.pid").result
 			first := c.event(stream.EventStarted)
 			c.must(stream.OpRestart, grace)
-			id := c.execute("'x' in globals()") // queued until the new kernel is connected
 			exited := c.event(stream.EventExited)
 			if !exited.Exit.Asked || exited.Incarnation != 1 || exited.PID != first.PID {
 				t.Fatalf("exited %+v %+v", exited, exited.Exit)
@@ -252,7 +251,8 @@ func TestRestart(t *testing.T) {
 			if e := c.event(stream.EventStarted); e.Incarnation != 2 || e.PID == first.PID {
 				t.Fatalf("started %+v", e)
 			}
-			if r := c.finish(id); r.result != "False" {
+			c.nudge()
+			if r := c.run("'x' in globals()"); r.result != "False" {
 				t.Fatalf("a variable of the first kernel: %q", r.result)
 			}
 			pid, _ := strconv.Atoi(child)
@@ -269,8 +269,8 @@ func TestRestart(t *testing.T) {
 // A kernel that will not go is killed when the grace is over.
 func TestRestartStubborn(t *testing.T) {
 	_, c := ready(t, nil)
-	id := c.execute("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf', flush=True)\n" +
-		"import time, ctypes\nctypes.PyDLL(None).sleep(600)")
+	c.execute("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf', flush=True)\n" +
+		"import time\nwhile True: time.sleep(1)")
 	c.find("deaf", func(f frame) bool { return f.printed("deaf") })
 	start := time.Now()
 	c.must(stream.OpRestart, time.Second)
@@ -280,7 +280,7 @@ func TestRestartStubborn(t *testing.T) {
 	if e := c.event(stream.EventExited); e.Exit.Signal != "SIGKILL" || !e.Exit.Asked || e.Exit.OOM {
 		t.Fatalf("exited %+v", e.Exit)
 	}
-	_ = id
+	c.nudge()
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("the new kernel does not answer")
 	}
@@ -288,7 +288,7 @@ func TestRestartStubborn(t *testing.T) {
 
 func TestKilled(t *testing.T) {
 	b, c := ready(t, nil)
-	id := c.execute("import os, signal\nprint('last words', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)")
+	c.execute("import os, signal\nprint('last words', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)")
 	c.find("last words", func(f frame) bool { return f.printed("last words") })
 	start := time.Now()
 	e := c.event(stream.EventExited)
@@ -306,11 +306,11 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("%+v", e.Dropped)
 		}
 		again.must(stream.OpRestart, time.Second)
+		again.nudge()
 		if r := again.run("1+1"); r.result != "2" {
 			t.Fatal("no kernel after the restart")
 		}
 	}
-	_ = id
 }
 
 func TestKernelThatDoesNotComeUp(t *testing.T) {
