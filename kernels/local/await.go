@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
-	"cellblock/kernels"
 	"cellblock/kernels/stream"
 )
 
@@ -17,10 +16,10 @@ import (
 const shimTimeout = 20 * time.Second
 
 // awaitShim connects once and lets the shim introduce itself, so that a launch that came to nothing fails as one.
-func awaitShim(ctx context.Context, d kernels.Dialer, id string) error {
+func awaitShim(ctx context.Context, h *handle) error {
 	ctx, cancel := context.WithTimeout(ctx, shimTimeout)
 	defer cancel()
-	conn, err := d.Dial(ctx)
+	conn, err := h.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +36,7 @@ func awaitShim(ctx context.Context, d kernels.Dialer, id string) error {
 	if frame.Type != stream.FrameWelcome || stream.DecodeJSON(frame.Payload, &w) != nil {
 		return fmt.Errorf("frame %d instead of a welcome", frame.Type)
 	}
-	if w.Error != "" || w.Version != stream.Version || w.KernelID != id {
+	if w.Error != "" || w.Version != stream.Version || w.KernelID != h.entry.id {
 		return fmt.Errorf("version %d, kernel %q, %q", w.Version, w.KernelID, w.Error)
 	}
 	return nil
@@ -47,7 +46,7 @@ func awaitShim(ctx context.Context, d kernels.Dialer, id string) error {
 func (l *launch) explain(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {
-	case ctx.Err() != nil:
+	case ended(ctx) != nil:
 		return givenUp(ctx, "launch kernel "+l.spec.ID)
 	case errors.As(err, &known):
 		return err
@@ -62,11 +61,19 @@ func (l *launch) explain(ctx context.Context, err error) error {
 	return e
 }
 
+// ended is ctx.Err, and does not let a timer that is late hide that the deadline is over.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
 // givenUp is the error of what ended because its caller's context did.
 func givenUp(ctx context.Context, what string) error {
-	kind := fault.Cancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	err, kind := ended(ctx), fault.Cancelled
+	if errors.Is(err, context.DeadlineExceeded) {
 		kind = fault.Timeout
 	}
-	return fault.New(kind, "%s: given up: %w", what, ctx.Err())
+	return fault.New(kind, "%s: given up: %w", what, err)
 }

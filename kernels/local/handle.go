@@ -126,18 +126,22 @@ func (h *handle) Dial(ctx context.Context) (net.Conn, error) {
 	if h.hasExited() {
 		return nil, fault.New(fault.Died, "kernel %s has ended", h.entry.id)
 	}
-	path := h.p.socketPath(h.entry.id)
-	f, err := openSocket(path)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "kernel %s: socket: %w", h.entry.id, err)
-	}
-	defer f.Close()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(int(f.Fd())))
+	conn, err := h.dial(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "kernel %s: %w", h.entry.id, err)
 	}
 	return conn, nil
+}
+
+// dial names the socket by a descriptor, so that what is dialled is what was looked at, however long its path is.
+func (h *handle) dial(ctx context.Context) (net.Conn, error) {
+	f, err := openSocket(h.p.socketPath(h.entry.id))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(int(f.Fd())))
 }
 
 // openSocket finds a socket of ours without following a link.

@@ -71,7 +71,7 @@ func (p *Provisioner) Health(ctx context.Context) error {
 		return p.health.err
 	}
 	err := p.checkHealth(ctx)
-	if ctx.Err() != nil {
+	if ended(ctx) != nil {
 		return givenUp(ctx, "health")
 	}
 	p.health.err, p.health.until = err, time.Now().Add(healthyFor)

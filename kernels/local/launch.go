@@ -252,7 +252,7 @@ func (l *launch) hand(ctx context.Context) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitShim(ctx, h, l.spec.ID); err != nil {
+	if err := awaitShim(ctx, h); err != nil {
 		h.release()
 		return nil, fmt.Errorf("the shim does not answer: %w", err)
 	}

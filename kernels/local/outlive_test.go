@@ -117,7 +117,7 @@ func TestKernelOutlivesServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := awaitShim(t.Context(), h, ref.KernelID); err != nil {
+		if err := awaitShim(t.Context(), h.(*handle)); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Stop(t.Context(), grace); err != nil {

@@ -183,7 +183,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 		if !d.IsDir() || !idRule.MatchString(d.Name()) {
 			continue
 		}
-		if ctx.Err() != nil {
+		if ended(ctx) != nil {
 			return nil, givenUp(ctx, "list")
 		}
 		if st, ok := p.look(d.Name()); ok {
