@@ -204,7 +204,7 @@ func (r *bareRun) Stop(_ context.Context, grace time.Duration) error {
 	r.mu.Lock()
 	r.asked = true
 	r.mu.Unlock()
-	family := descendants(r.cmd.Process.Pid)
+	before := descendants(r.cmd.Process.Pid) // of a shim that obeys, children may outlive it
 	if grace > 0 {
 		_ = r.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -212,7 +212,9 @@ func (r *bareRun) Stop(_ context.Context, grace time.Duration) error {
 		case <-time.After(grace / 2):
 		}
 	}
-	for ; len(family) > 0; family = descendants(r.cmd.Process.Pid) {
+	_ = r.cmd.Process.Signal(syscall.SIGSTOP) // it must start nothing while its family is counted
+	before = append(before, descendants(r.cmd.Process.Pid)...)
+	for family := before; len(family) > 0; family = descendants(r.cmd.Process.Pid) {
 		for _, pid := range family {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
