@@ -129,7 +129,8 @@ func (p *Provisioner) probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var out strings.Builder
-	cmd := exec.CommandContext(ctx, p.bwrap.path, append(box.args(), "--", "/bin/true")...)
+	cmd := exec.CommandContext(ctx, p.bwrap.path, append(box.args(), "--die-with-parent", "--", "/bin/true")...)
+	cmd.WaitDelay = time.Second // what bubblewrap started may hold the output when it is gone itself
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = []string{}, "/", &out, &out, child
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.user.credential()}
 	if p.stages() {
