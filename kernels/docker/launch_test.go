@@ -130,6 +130,20 @@ func TestStopLadder(t *testing.T) {
 	})
 }
 
+func TestStopWhenTimeIsOver(t *testing.T) {
+	onEach(t, func(t *testing.T, s setting, host string) {
+		p := newProvisioner(t, Config{Host: host, Carrier: s.carrier, Files: s.files})
+		h := launchKernel(t, p, newSpec(t, p, forever))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.Stop(ctx, time.Minute); err != nil {
+			t.Error(err)
+		}
+		awaitExit(t, h, 0)
+		nothingLeft(t, p, 0)
+	})
+}
+
 func TestAttachFromAnotherProcess(t *testing.T) {
 	onEach(t, func(t *testing.T, s setting, host string) {
 		first := newProvisioner(t, Config{Host: host, Carrier: s.carrier, Files: s.files})

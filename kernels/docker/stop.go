@@ -19,6 +19,9 @@ func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 		h.signal(ctx, "SIGTERM", grace)
 	}
 	h.signal(ctx, "SIGKILL", killTime) // once removed, it could not say any more how it ended
+	// A caller whose time is over wants it gone no less.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
 	if err := remove(ctx, h.e, h.container); err != nil && !cerrdefs.IsNotFound(err) {
 		return engineError(h.e.host, err)
 	}
