@@ -173,6 +173,7 @@ func (c *conn) frame(f stream.Frame) error {
 			return fmt.Errorf("%w: message for iopub", stream.ErrMalformed)
 		}
 		c.s.outbox.put(m.Channel, m.Parts)
+		c.s.trimmer.passed(int64(len(f.Payload)))
 		return nil
 	case stream.FrameAck:
 		seq, err := stream.DecodeAck(f.Payload)

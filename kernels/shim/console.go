@@ -72,7 +72,7 @@ func (c *console) close() string {
 	c.r.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.ToValidUTF8(string(c.end[max(0, len(c.end)-consoleSize):]), "\uFFFD")
+	return strings.ToValidUTF8(string(c.end[max(0, len(c.end)-consoleSize):]), "?")
 }
 
 // drain reads what is there, but no more than a pipe holds: somebody may go on writing.

@@ -155,8 +155,8 @@ func TestQueueIsBounded(t *testing.T) {
 
 func TestSendFails(t *testing.T) {
 	f, c := startFake(t, forever, nil)
-	l := f.connect(c)
-	l.err = errors.New("broken pipe")
+	f.dials <- &fakeLinks{err: errors.New("broken pipe"), closed: make(chan struct{})}
+	c.event(stream.EventConnected)
 	id := c.send("execute_request", struct{}{})
 	if d := c.event(stream.EventDropped).Dropped; d.Reason != ReasonNotSent+"broken pipe" || d.Parent != id {
 		t.Fatalf("%+v", d)

@@ -42,13 +42,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// python is a kernel whose IOPub holds 100,000 messages. ZMQ's 1,000 are lost to any reader on a busy host, and the
+// tests want to know what the shim loses.
+var python = []string{"/usr/bin/python3", "-c", `import sys
+del sys.path[0]
+import zmq
+from ipykernel.kernelapp import IPKernelApp
+class App(IPKernelApp):
+    def init_iopub(self, context):
+        context.setsockopt(zmq.SNDHWM, 100_000)
+        super().init_iopub(context)
+App.launch_instance()`, "-f", "{connection_file}", "--HistoryManager.enabled=False"}
+
 // testConfig is a Config for a real Python kernel, in short folders of its own.
 func testConfig(t testing.TB) stream.Config {
 	t.Helper()
 	dir := kernelstest.ShortDir(t)
 	c := stream.Config{
-		KernelID: "testkernel", Listen: "unix:" + filepath.Join(dir, "s"), Argv: kernelstest.Python.Argv,
-		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "PYTHONDONTWRITEBYTECODE=1", "JUPYTER_PLATFORM_DIRS=1"},
+		KernelID: "testkernel", Listen: "unix:" + filepath.Join(dir, "s"), Argv: python,
+		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "PYTHONDONTWRITEBYTECODE=1"},
 		Dir: dir, RunDir: filepath.Join(dir, "run"),
 	}
 	setDefaults(&c)
@@ -67,11 +79,20 @@ type shimProcess struct {
 // startBinary starts the shim's binary under wrap, a command that runs its arguments.
 func startBinary(t testing.TB, c stream.Config, wrap ...string) *shimProcess {
 	t.Helper()
+	return startProcess(t, c, nil, wrap...)
+}
+
+// startProcess is startBinary with a last change to the command.
+func startProcess(t testing.TB, c stream.Config, change func(*exec.Cmd), wrap ...string) *shimProcess {
+	t.Helper()
 	b := &shimProcess{t: t, config: c, done: make(chan struct{})}
 	args := append(wrap, kernelstest.BuildShim(t))
 	b.cmd = exec.Command(args[0], args[1:]...)
 	b.cmd.Env = []string{stream.ConfigEnv + "=" + string(encode(c)), "PATH=" + os.Getenv("PATH")}
 	b.cmd.Stderr = &b.stderr
+	if change != nil {
+		change(b.cmd)
+	}
 	if err := b.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,18 +44,22 @@ type link struct {
 	links
 	gate    *gate
 	drops   *drops
+	trimmer *trimmer
 	lost    chan error    // gets the first loss
 	drained chan struct{} // closed when IOPub is lost: everything before has been handed on
 	once    sync.Once
 	skim    *skim // of the message on IOPub that is too large; only its goroutine uses it
 }
 
-func newLink(g *gate, d *drops) *link {
-	return &link{gate: g, drops: d, lost: make(chan error, 1), drained: make(chan struct{})}
+func newLink(s *Shim) *link {
+	return &link{gate: s.gate, drops: s.drops, trimmer: &s.trimmer, lost: make(chan error, 1), drained: make(chan struct{})}
 }
 
 // Message hands a message on.
-func (l *link) Message(ch stream.Channel, parts [][]byte) { l.gate.message(ch, parts) }
+func (l *link) Message(ch stream.Channel, parts [][]byte) {
+	l.gate.message(ch, parts)
+	l.trimmer.passed(sizeOf(parts))
+}
 
 // Dropped reports a message that was broken.
 func (l *link) Dropped(ch stream.Channel, reason string, frames [][]byte, bytes int64) {
@@ -83,6 +87,7 @@ func (l *link) Truncated(ch stream.Channel, parts [][]byte, _, _ []byte, size in
 	}
 	l.gate.truncated(parts, l.skim, size)
 	l.skim = nil
+	l.trimmer.passed(largeMessage)
 }
 
 // Lost notes the end of a channel.
@@ -124,7 +129,7 @@ func (l *link) drain() {
 func (s *Shim) stayConnected(ctx context.Context, k *kernel) *link {
 	log := s.log.With("incarnation", k.incarnation)
 	for {
-		l := newLink(s.gate, s.drops)
+		l := newLink(s)
 		var err error
 		l.links, err = s.dial(ctx, k.connection, channels.Options{Handler: l, MaxMessage: s.config.MaxMessage, Logger: log})
 		if err == nil {

@@ -15,6 +15,8 @@ const (
 	// trimAfter is how much must have been freed for memory to be given back to the system at once, in bytes. The
 	// runtime does it by itself, but over minutes.
 	trimAfter = 4 << 20
+	// largeMessage is from where on a message that passes through counts, in bytes.
+	largeMessage = 1 << 20
 	// trimDelay lets a burst end first.
 	trimDelay = 200 * time.Millisecond
 	// heapBeside is what the heap may hold beside the journal before the collector works harder, in bytes.
@@ -45,6 +47,13 @@ func (t *trimmer) add(freed int64) {
 	}
 	t.wg.Add(1)
 	t.timer = time.AfterFunc(trimDelay, t.trim)
+}
+
+// passed notes a message of so many bytes, which will soon be garbage unless the journal keeps it.
+func (t *trimmer) passed(size int64) {
+	if size >= largeMessage {
+		t.add(size)
+	}
 }
 
 func (t *trimmer) trim() {

@@ -4,7 +4,9 @@ package shim
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -288,7 +290,7 @@ func TestRestartStubborn(t *testing.T) {
 
 func TestKilled(t *testing.T) {
 	b, c := ready(t, nil)
-	c.execute("import os, signal\nprint('last words', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)")
+	c.execute("import os, signal\nprint('last words', flush=True)\nimport time; time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGKILL)")
 	c.find("last words", func(f frame) bool { return f.printed("last words") })
 	start := time.Now()
 	e := c.event(stream.EventExited)
@@ -398,7 +400,7 @@ print(status['SigBlk'].strip(), int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24)
 print(sorted(x for x in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + x) and 'listener' in os.readlink('/proc/self/fd/' + x)))
 print(oct(os.stat([a for a in open('/proc/self/cmdline').read().split('\0') if a.endswith('.json')][0]).st_mode))
 `)
-	want := fmt.Sprintf("['HOME', 'JUPYTER_PLATFORM_DIRS', 'ONLY', 'PATH', 'PYTHONDONTWRITEBYTECODE']\nTrue /dev/null 1000 %s\n0000000000000000 0 1\n[]\n0o100600\n", b.config.Dir)
+	want := fmt.Sprintf("['HOME', 'ONLY', 'PATH', 'PYTHONDONTWRITEBYTECODE']\nTrue /dev/null 1000 %s\n0000000000000000 0 1\n[]\n0o100600\n", b.config.Dir)
 	if r.text["stdout"] != want {
 		t.Fatalf("got\n%s%v\nwant\n%s", r.text["stdout"], r.reply, want)
 	}
@@ -462,10 +464,8 @@ func TestSurvivesTerminal(t *testing.T) {
 func TestUndumpable(t *testing.T) {
 	kernelstest.Need(t, os.Geteuid() == 0, "root, to become somebody else,")
 	_, c := ready(t, func(c *stream.Config) {
-		for _, dir := range []string{c.Dir} {
-			if err := os.Chown(dir, 65534, 65534); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.Chown(c.Dir, 65534, 65534); err != nil {
+			t.Fatal(err)
 		}
 	}, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all")
 	r := c.run(`import os
@@ -473,12 +473,60 @@ def tried(f):
     try: return repr(f())[:80]
     except OSError as e: return type(e).__name__
 p = '/proc/%d/' % os.getppid()
-print(os.getuid(), tried(lambda: open(p + 'environ').read()), tried(lambda: open(p + 'mem', 'rb').read(1)), tried(lambda: os.listdir(p + 'fd')))
+print(os.getuid(), open('/proc/self/oom_score_adj').read().strip(), tried(lambda: open(p + 'environ').read()), tried(lambda: open(p + 'mem', 'rb').read(1)), tried(lambda: os.listdir(p + 'fd')))
 `)
-	if got := r.text["stdout"]; got != "65534 PermissionError PermissionError PermissionError\n" {
+	if got := r.text["stdout"]; got != "65534 1000 PermissionError PermissionError PermissionError\n" {
 		t.Fatal(got)
 	}
 	if s := c.must(stream.OpStats, 0).Stats; s.ShimMemory == 0 || s.Memory == 0 {
 		t.Fatalf("undumpable, the shim cannot see itself: %+v", s)
+	}
+}
+
+// The provisioner's own listening socket, which the kernel does not get.
+func TestListenFD(t *testing.T) {
+	kernelstest.NeedPython(t)
+	c := testConfig(t)
+	c.Argv = []string{"/bin/sh", "-c", "ls -l /proc/self/fd; sleep 0.1"}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: strings.TrimPrefix(c.Listen, "unix:"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	file, err := ln.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	served := c
+	served.Listen = "fd:3"
+	startProcess(t, served, func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{file} })
+	if e := dialShim(t, c, nil).event(stream.EventExited); strings.Contains(e.Exit.Output, "socket:") {
+		t.Fatalf("the kernel has a socket:\n%s", e.Exit.Output)
+	}
+}
+
+// What cannot work is told by an exit code of its own.
+func TestBadStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config string
+		args   []string
+		code   int
+	}{
+		"no config":  {"", nil, ExitConfig},
+		"not JSON":   {"{", nil, ExitConfig},
+		"arguments":  {"{}", []string{"serve"}, ExitUsage},
+		"no folder":  {`{"kernel_id":"x","listen":"unix:/no/such/folder/s","argv":["x"],"dir":"/","run_dir":"/tmp"}`, nil, ExitSystem},
+		"no such fd": {`{"kernel_id":"x","listen":"fd:77","argv":["x"],"dir":"/","run_dir":"/tmp"}`, nil, ExitSystem},
+		"bad launch": {"", []string{LaunchArg, "{"}, exitNotLaunched},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(kernelstest.BuildShim(t), tt.args...)
+			cmd.Env = []string{stream.ConfigEnv + "=" + tt.config}
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != tt.code {
+				t.Fatalf("exit code %d, want %d; wrote %s", code, tt.code, out)
+			}
+		})
 	}
 }

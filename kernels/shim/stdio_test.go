@@ -33,23 +33,13 @@ func startAttached(t *testing.T) *attached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &shimProcess{t: t, config: c, done: make(chan struct{}), cmd: exec.Command(kernelstest.BuildShim(t))}
-	b.cmd.Env = []string{stream.ConfigEnv + "=" + string(encode(c))}
-	b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = stdin, stdout, &b.stderr
-	if err := b.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stdin.Close()
-	stdout.Close()
-	go func() {
-		_ = b.cmd.Wait()
-		close(b.done)
-	}()
 	t.Cleanup(func() {
-		b.kill()
 		in.Close()
 		out.Close()
 	})
+	b := startProcess(t, c, func(cmd *exec.Cmd) { cmd.Stdin, cmd.Stdout = stdin, stdout })
+	stdin.Close()
+	stdout.Close()
 	return &attached{b, in, out}
 }
 
