@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,40 @@ func TestStdio(t *testing.T) {
 	})
 }
 
+// A client that goes away while its cell runs ends the process, not by SIGPIPE, and leaves nothing behind.
+func TestStdioWhoseClientHasGone(t *testing.T) {
+	runDir, err := os.MkdirTemp("/tmp", "cb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(runDir)
+	// Whoever runs the tests may ignore the signal, and then so would the process.
+	cmd := exec.Command("env", "--default-signal=PIPE", filepath.Join(bin, "cellblock"),
+		"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir, "--provisioner", "local")
+	cmd.Env = environment()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_python","arguments":{"code":"import subprocess, time; subprocess.Popen(['sleep', '4713']); time.sleep(3)"}}}`)
+	waitFor(t, func() bool { return processRuns("4713") })
+	_ = stdout.Close()
+	_ = stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if processRuns("4713") {
+		t.Error("the cell's child outlived its server")
+	}
+}
+
 // After SIGTERM nothing of a server's kernels is left.
 func TestGracefulStopLeavesNothing(t *testing.T) {
 	s := start(t, "local")
@@ -113,6 +148,30 @@ func TestGracefulStopLeavesNothing(t *testing.T) {
 	if processRuns("4711") {
 		t.Error("the cell's child outlived its server")
 	}
+}
+
+// containers lists those of a data folder's installation that an engine has, ended ones too.
+func containers(t *testing.T, runtime, dataDir string) string {
+	t.Helper()
+	id, err := os.ReadFile(filepath.Join(dataDir, "installation"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("docker", "ps", "--all", "--no-trunc", "--format", "{{.Label \"cellblock.installation\"}}")
+	cmd.Env = append(os.Environ(), "DOCKER_HOST="+map[string]string{
+		"docker": os.Getenv("CELLBLOCK_TEST_DOCKER_HOST"), "podman": os.Getenv("CELLBLOCK_TEST_PODMAN_HOST"),
+	}[runtime])
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for label := range strings.Lines(string(out)) {
+		if strings.HasPrefix(label, strings.TrimSpace(string(id))) {
+			ours = append(ours, label)
+		}
+	}
+	return strings.Join(ours, "")
 }
 
 // processRuns tells whether a process `sleep ARG` runs on this host.
@@ -172,7 +231,11 @@ func TestOrphansAreSwept(t *testing.T) {
 		if !processRuns(marker) {
 			t.Fatal("the kernel ended with its server; there is nothing to sweep")
 		}
+		// What runs is stopped, what ended meanwhile is taken away.
 		startIn(t, dir, runtime)
 		waitFor(t, func() bool { return !processRuns(marker) })
+		if runtime != "local" {
+			waitFor(t, func() bool { return containers(t, runtime, dir) == "" })
+		}
 	})
 }

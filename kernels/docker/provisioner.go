@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -31,7 +34,8 @@ type refData struct {
 
 // Provisioner runs kernels in containers. See the package's documentation.
 type Provisioner struct {
-	cfg Config
+	cfg     Config
+	started time.Time
 
 	meeting chan struct{} // held while the engine is being met
 	mu      sync.Mutex    // guards met
@@ -54,7 +58,7 @@ func New(cfg Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioner{cfg: cfg, meeting: make(chan struct{}, 1)}
+	p := &Provisioner{cfg: cfg, started: time.Now(), meeting: make(chan struct{}, 1)}
 	p.sweeper.start(cfg.Logger)
 	return p, nil
 }
@@ -120,28 +124,53 @@ func (p *Provisioner) Attach(ctx context.Context, ref kernels.Ref) (kernels.Hand
 	return p.newHandle(e, ref.KernelID, inspect.ID, c), nil
 }
 
-// List asks the engine for the running containers that carry this installation's label.
+// List asks the engine for the running containers that carry this installation's label. What it finds of ended ones
+// that an earlier process launched, it takes away: nobody is left who would.
 func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	e, err := p.engine(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ours := filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelKernel))
-	containers, err := e.api.ContainerList(ctx, container.ListOptions{Filters: ours})
+	options := container.ListOptions{Filters: ours, All: true}
+	containers, err := e.api.ContainerList(ctx, options)
 	for range listRetries {
 		if !cerrdefs.IsInternal(err) {
 			break
 		}
-		containers, err = e.api.ContainerList(ctx, container.ListOptions{Filters: ours})
+		containers, err = e.api.ContainerList(ctx, options)
 	}
 	if err != nil {
 		return nil, engineError(e.host, err)
 	}
 	refs := make([]kernels.Ref, 0, len(containers))
 	for _, c := range containers {
-		refs = append(refs, newRef(c.Labels[labelKernel], c.ID))
+		switch {
+		case runs(c.State):
+			refs = append(refs, newRef(c.Labels[labelKernel], c.ID))
+		case time.Unix(c.Created, 0).Before(p.started):
+			if err := p.takeAway(ctx, e, c); err != nil {
+				p.cfg.Logger.Warn("an ended container could not be removed", "container", c.ID, "error", err)
+			}
+		}
 	}
 	return refs, nil
+}
+
+func runs(state container.ContainerState) bool {
+	return state == container.StateRunning || state == container.StatePaused || state == container.StateRestarting
+}
+
+// takeAway removes an ended container and its folder here.
+func (p *Provisioner) takeAway(ctx context.Context, e *engine, c container.Summary) error {
+	if err := remove(ctx, e, c.ID); err != nil && !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	id := c.Labels[labelKernel]
+	if !idRule.MatchString(id) {
+		return nil // not a name that we would have given to a folder
+	}
+	return os.RemoveAll(filepath.Join(p.cfg.RunDir, id))
 }
 
 func newRef(kernelID, containerID string) kernels.Ref {
