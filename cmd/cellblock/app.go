@@ -51,9 +51,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
-	if a.swept, err = sweep(ctx, a.backend, a.logger); err != nil {
-		return err
-	}
+	a.swept = sweep(ctx, a.backend, a.logger)
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
 		DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: a.logger,
@@ -88,10 +86,8 @@ func (a *app) close(forced context.Context) error {
 // release gives back what the process holds, after its kernels have ended.
 func (a *app) release() error {
 	var err error
-	if a.swept != nil {
-		a.swept()
-	}
 	if a.backend != nil {
+		a.swept()
 		err = a.backend.Close()
 	}
 	return errors.Join(err, a.slot.release())

@@ -57,11 +57,11 @@ const orphanGrace = 2 * time.Second
 
 // sweep stops the kernels that an earlier holder of this slot left behind when it was killed. It must be called before
 // this process launches any; it returns when it knows what there is, and stops that in the background until ctx ends.
-// Wait on the returned function before the provisioner is closed.
-func sweep(ctx context.Context, p kernels.Provisioner, logger *slog.Logger) (wait func(), err error) {
+// What cannot be done is logged and left to the next start. Call the returned function before the provisioner is closed.
+func sweep(ctx context.Context, p kernels.Provisioner, logger *slog.Logger) (wait func()) {
 	left, err := p.List(ctx)
 	if err != nil {
-		return nil, err
+		logger.Warn("whether an earlier process left kernels behind could not be found out", "error", err)
 	}
 	var stopping sync.WaitGroup
 	for _, ref := range left {
@@ -73,7 +73,7 @@ func sweep(ctx context.Context, p kernels.Provisioner, logger *slog.Logger) (wai
 			logger.Info("stopped a kernel that a killed server had left behind", "kernel", ref.KernelID)
 		})
 	}
-	return stopping.Wait, nil
+	return stopping.Wait
 }
 
 func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref) error {

@@ -42,11 +42,7 @@ func TestSweepStopsWhatWasLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait, err := sweep(ctx, p, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait()
+	sweep(ctx, p, slog.New(slog.DiscardHandler))()
 	if left, err := p.List(ctx); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
