@@ -45,7 +45,26 @@ func (r *run) try(grace time.Duration, act func(context.Context) bool) bool {
 	}
 }
 
+// interrupt asks the cell to stop, and asks again when half of the time is over: a kernel ignores what reaches it between
+// taking a request and running it.
 func (r *run) interrupt(ctx context.Context) bool {
+	if !r.interruptOnce(ctx) {
+		return false
+	}
+	deadline, _ := ctx.Deadline()
+	half := time.NewTimer(time.Until(deadline) / 2)
+	defer half.Stop()
+	select {
+	case <-r.ended:
+		return true
+	case <-half.C:
+		return r.interruptOnce(ctx)
+	case <-ctx.Done():
+		return true
+	}
+}
+
+func (r *run) interruptOnce(ctx context.Context) bool {
 	err := r.s.kernel.client.Interrupt(ctx)
 	if err != nil {
 		r.s.log.Warn("kernel was not interrupted", "error", err)

@@ -141,8 +141,9 @@ func TestRealInterrupts(t *testing.T) {
 		"sleep":     {"import time; print('go', flush=True); time.sleep(60)", sessions.RungInterrupt, true},
 		"busy loop": {"print('go', flush=True)\nwhile True: pass", sessions.RungInterrupt, true},
 		"child":     {"import subprocess; print('go', flush=True); subprocess.run(['sleep', '60'])", sessions.RungInterrupt, true},
-		"stubborn child": {"import subprocess\ntry:\n    print('go', flush=True); subprocess.run(['sleep', '60'], start_new_session=True)\nexcept KeyboardInterrupt:\n" +
-			"    subprocess.run(['sleep', '60'], start_new_session=True)", sessions.RungKillChildren, true},
+		"stubborn child": {"import subprocess\ndef stay():\n    subprocess.run(['sleep', '60'], start_new_session=True)\n" +
+			"print('go', flush=True)\ntry:\n    stay()\nexcept KeyboardInterrupt:\n    try:\n        stay()\n" +
+			"    except KeyboardInterrupt:\n        stay()", sessions.RungKillChildren, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := m.Execute(t.Context(), owner, cell(tt.code))
