@@ -29,7 +29,8 @@ ping() { [ -S "$1" ] && curl --silent --fail --max-time 5 --unix-socket "$1" htt
 await() {
 	local deadline=$((SECONDS + 60))
 	until ping "$1"; do
-		if ! alive "$2" "$3" && ! ping "$1"; then
+		# It is not called by its name yet at once, so only that it is gone counts.
+		if ! kill -0 "$(cat "$2")" 2>/dev/null && ! ping "$1"; then
 			return 1
 		fi
 		if [ "$SECONDS" -ge "$deadline" ]; then
