@@ -123,7 +123,7 @@ func (e *Execution) Cancel() {
 	e.cancelOnce.Do(func() { close(e.cancelled) })
 	if e.session.unqueue(e) {
 		err := fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
-		e.finish(Result{Cancelled: true}, err)
+		e.session.drop(e, Result{Cancelled: true}, err)
 	}
 }
 
@@ -132,25 +132,8 @@ func (e *Execution) Cancel() {
 // value, when the cell never ran.
 func (e *Execution) Outputs(ctx context.Context) iter.Seq2[kernels.Output, error] {
 	return func(yield func(kernels.Output, error) bool) {
-		var at cursor
-		for {
-			out, ok, changed := e.record.next(&at)
-			switch {
-			case ok:
-				if !yield(out, nil) {
-					return
-				}
-				continue
-			case changed == nil:
-				if err := e.failure(); err != nil {
-					yield(kernels.Output{}, err)
-				}
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				yield(kernels.Output{}, context.Cause(ctx))
+		for out, err := range e.OutputsFrom(ctx, 0) {
+			if !yield(out.Output, err) {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -186,6 +187,7 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	k := key{o, id}
 	m.mu.Lock()
 	s := m.sessions[k]
+	sentence, remembered := m.past.get(k)
 	m.mu.Unlock()
 	if s != nil && !s.ended() {
 		return s, nil
@@ -194,6 +196,9 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 		WithHint("list_sessions names the ones there are; executing code with a session_id starts it")
 	if m.workspaces.known(k) {
 		err.Message += " running now, but its files are kept"
+	}
+	if remembered {
+		err.Message += ". " + strings.TrimSuffix(sentence, ".")
 	}
 	return nil, err
 }

@@ -92,7 +92,45 @@ type cursor struct {
 	index  int   // of the next output, in the order of append
 	passed tally // what the reader got or was told that he missed
 	notes  []kernels.Output
+	noted  bool // what was read last is one of notes
 	late   bool // reads what was appended after the end, and only that
+}
+
+// cursorAt returns a cursor for a reader who has had the outputs before an index. Of those that are not kept any more it
+// is not known which he had: he is told of all of them.
+func (r *record) cursorAt(index int) cursor {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := cursor{index: max(0, min(index, r.count))}
+	for _, out := range r.head[:min(c.index, len(r.head))] {
+		c.passed.add(out, 1)
+	}
+	if firstInTail := r.count - len(r.tail); len(r.tail) > 0 && c.index >= firstInTail {
+		c.passed = r.total.minus(r.inTail)
+		for _, out := range r.tail[:c.index-firstInTail] {
+			c.passed.add(out, 1)
+		}
+	} else if c.index > len(r.head) {
+		c.index = len(r.head)
+	}
+	return c
+}
+
+// lateFrom returns a cursor for what was appended after the end, from an index on.
+func (r *record) lateFrom(index int) cursor {
+	r.mu.Lock()
+	ended := r.endCount
+	r.mu.Unlock()
+	c := r.cursorAt(max(index, ended))
+	c.late = true
+	return c
+}
+
+// length is how many outputs were ever appended.
+func (r *record) length() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
 }
 
 // next returns the output at the cursor and moves on. Where there is none yet it returns false and the channel that is
@@ -113,7 +151,7 @@ func (r *record) next(c *cursor) (kernels.Output, bool, <-chan struct{}) {
 	switch {
 	case len(c.notes) > 0:
 		note := c.notes[0]
-		c.notes = c.notes[1:]
+		c.notes, c.noted = c.notes[1:], true
 		return note, true, nil
 	case c.index < min(len(r.head), last):
 		return c.take(r.head[c.index]), true, nil
@@ -130,6 +168,7 @@ func (r *record) next(c *cursor) (kernels.Output, bool, <-chan struct{}) {
 
 func (c *cursor) take(out kernels.Output) kernels.Output {
 	c.index++
+	c.noted = false
 	c.passed.add(out, 1)
 	return out
 }

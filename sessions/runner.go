@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -75,12 +76,27 @@ func (s *session) rest() {
 	case o := <-s.orders:
 		s.obey(o)
 	case <-cull:
-		why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
-			s.manager.cfg.MintedIdle.String()}
-		if s.retire(why) {
-			s.cancel(why)
-		}
+		s.cull()
 	}
+}
+
+// cull ends a minted session that nobody came back to.
+func (s *session) cull() {
+	if !s.abandoned() {
+		return
+	}
+	why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
+		s.manager.cfg.MintedIdle.String()}
+	if s.retire(why) {
+		s.cancel(why)
+	}
+}
+
+// abandoned tells whether nobody has used a minted session since its first cell.
+func (s *session) abandoned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.minted && s.cells <= 1 && !s.wanted
 }
 
 // serve runs the next cell, on a kernel that it starts if there is none.
@@ -136,7 +152,8 @@ func (s *session) startFailed(err error) {
 	if s.everRan() {
 		return
 	}
-	why := &ending{fault.Unavailable, "the session's kernel did not come up"}
+	cause, _, _ := strings.Cut(err.Error(), "\n") // without the kernel's log
+	why := &ending{fault.Unavailable, cause}
 	if s.retire(why) {
 		s.cancel(why)
 	}
@@ -145,16 +162,16 @@ func (s *session) startFailed(err error) {
 func (s *session) everRan() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.recent) > 0
+	return s.ran
 }
 
 // cullTimer fires when a minted session has waited long enough for its second call.
 func (s *session) cullTimer() (<-chan time.Time, func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.minted || s.cells > 1 {
+	if !s.abandoned() {
 		return nil, func() bool { return false }
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	t := time.NewTimer(time.Until(s.lastUsed.Add(s.manager.cfg.MintedIdle)))
 	return t.C, t.Stop
 }

@@ -43,7 +43,9 @@ type session struct {
 	lastUsed    time.Time
 	queue       []*Execution
 	running     *Execution
-	recent      []*Execution // ended, oldest first, and may still produce output
+	recent      []*Execution // ended, in the order in which they did, and may still produce output
+	ran         bool         // a cell has reached a kernel
+	wanted      bool         // somebody has asked for the session by its id
 	news        []string     // told before the next cell
 	filesThere  bool         // the workspace was not empty when the session began
 	ending      *ending      // set once the session takes no more cells
@@ -173,8 +175,16 @@ func (s *session) failQueue(err error) {
 	s.queue = nil
 	s.mu.Unlock()
 	for _, e := range failed {
-		e.finish(Result{}, err)
+		s.drop(e, Result{}, err)
 	}
+}
+
+// drop ends a cell that never ran. It can still be asked for.
+func (s *session) drop(e *Execution, result Result, err error) {
+	s.mu.Lock()
+	s.retain(e)
+	s.mu.Unlock()
+	e.finish(result, err)
 }
 
 // retire ends the session if no cell waits: from then on it takes none.
@@ -221,9 +231,9 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	e.mu.Unlock()
 	s.mu.Lock()
 	s.running = nil
+	s.ran = true
 	s.lastUsed = time.Now()
-	s.recent = append(s.recent, e)
-	s.trimRecent()
+	s.retain(e)
 	if s.state == Busy {
 		s.setState(Idle)
 	}
@@ -231,9 +241,10 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	e.finish(result, err)
 }
 
-// trimRecent forgets the oldest cells, so that a session holds about one record's limit of outputs. The caller holds
-// s.mu.
-func (s *session) trimRecent() {
+// retain keeps an ended cell and forgets the oldest, so that a session holds about one record's limit of outputs. The
+// caller holds s.mu.
+func (s *session) retain(e *Execution) {
+	s.recent = append(s.recent, e)
 	var size int64
 	for i, e := range slices.Backward(s.recent) {
 		size += e.record.size()
