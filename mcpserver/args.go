@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -109,6 +110,47 @@ func (a *arguments) seconds(name string, most time.Duration) time.Duration {
 		return 0
 	}
 	return time.Duration(n * float64(time.Second))
+}
+
+// wait returns how long a call is to wait, zero and up, or fallback when it does not say.
+func (a *arguments) wait(fallback time.Duration) time.Duration {
+	raw, ok := a.value("wait_seconds")
+	if !ok {
+		return fallback
+	}
+	var n float64
+	if json.Unmarshal(raw, &n) != nil {
+		a.fail("wait_seconds: must be a number, got %s", typeName(raw))
+		return 0
+	}
+	if !(n >= 0 && n <= maxWait.Seconds()) {
+		a.fail("wait_seconds: must be between 0 and %v, got %v", maxWait.Seconds(), n)
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+// index returns an integer argument of at least least, or fallback when it is absent. Digits in a string are as good.
+func (a *arguments) index(name string, least, fallback int) int {
+	raw, ok := a.value(name)
+	if !ok {
+		return fallback
+	}
+	n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
+	if err != nil {
+		a.fail("%s: must be an integer, got %s", name, clean(string(raw)))
+	} else if n < least {
+		a.fail("%s: must be at least %d, got %d", name, least, n)
+	}
+	return n
+}
+
+// number returns a cell's number, which must be there.
+func (a *arguments) number(name string) int {
+	if _, ok := a.value(name); !ok {
+		a.fail("%s: is required", name)
+	}
+	return a.index(name, 1, 0)
 }
 
 // flag returns a boolean argument, false when it is absent.

@@ -2,14 +2,15 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
@@ -44,6 +45,8 @@ func (s *service) executeTool(language string) toolSpec {
 					"and that session ends after 5 minutes unless it is used again")),
 			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
 				mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
+			waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
+				"0 starts it and returns at once"),
 		},
 		destructive: true,
 		handle: func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -52,9 +55,10 @@ func (s *service) executeTool(language string) toolSpec {
 	}
 }
 
-// execute runs one cell and waits for its end. When the call is cancelled, so is the cell.
+// execute runs one cell and waits for its end, for as long as the call wants to. While it waits, the end of the call is
+// the end of the cell; afterwards the cell is nobody's.
 func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language string) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "code", "session_id", "timeout_seconds")
+	a := argumentsOf(r, "code", "session_id", "timeout_seconds", "wait_seconds")
 	id := a.text("session_id")
 	if v, given := a.value("session_id"); given && id == "" && string(v) == `""` {
 		a.fail(`session_id: is empty; give a name, or leave it out for a new session`)
@@ -63,6 +67,7 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 		SessionID: id, Language: language, Code: a.required("code"),
 		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout),
 	}
+	wait := a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)
 	if err != nil {
 		return toolError(err), nil
@@ -71,16 +76,32 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	if err != nil {
 		return toolError(err), nil
 	}
-	defer context.AfterFunc(ctx, e.Cancel)()
-	shown, err := s.follow(ctx, r, e)
-	if err != nil {
-		return notRun(ctx, e, err), nil
+	if wait > 0 {
+		defer bind(ctx, e)()
 	}
-	result, err := e.Wait(ctx)
-	if err != nil {
-		return notRun(ctx, e, err), nil
+	return s.await(ctx, r, e, wait), nil
+}
+
+// bind cancels a cell when its call is cancelled, until it is released. A server that stops does not cancel cells: what
+// becomes of them is for the session manager to say.
+func bind(ctx context.Context, e *sessions.Execution) (release func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), transport.ErrShutdown) {
+			e.Cancel()
+		}
+	})
+}
+
+// await follows a new cell to its end and returns its result, or, when the wait is over, what there is so far.
+func (s *service) await(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, wait time.Duration) *mcp.CallToolResult {
+	v := s.follow(ctx, r, e, 0, wait)
+	switch {
+	case errors.Is(v.err, errWaitOver):
+		return s.soFar(e, v)
+	case v.err != nil:
+		return s.notRun(ctx, e, v)
 	}
-	return s.report(e, result, shown), nil
+	return s.report(e, v)
 }
 
 // caller returns whose call it is, if its arguments are in order.
@@ -91,51 +112,31 @@ func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, err
 	return s.Owner(ctx)
 }
 
-// follow collects what the cell shows, and tells the caller how it goes on, if he wants to know.
-func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution) (*area, error) {
-	p := s.startProgress(ctx, r, e)
-	defer p.stop()
-	shown := newArea()
-	for out, err := range e.Outputs(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		shown.add(out)
-		p.add(out)
-	}
-	return shown, nil
-}
-
-// notRun is the result of a cell that did not run to an end that can be told: it never started, or the call was given up.
-func notRun(ctx context.Context, e *sessions.Execution, err error) *mcp.CallToolResult {
-	if cause := context.Cause(ctx); cause != nil {
-		err = fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", cause)
-	}
-	result := toolError(err)
-	result.Content = append(result.Content, mcp.NewTextContent(fmt.Sprintf("[session %s · cell %d · no result]", e.SessionID(), e.Number())))
-	return result
-}
-
 // report makes the result of a cell that has run: what the reader must know first, the outputs in their order, late ones
 // of earlier cells, what was done to the cell, and one line that says where and how it ended.
-func (s *service) report(e *sessions.Execution, r sessions.Result, shown *area) *mcp.CallToolResult {
-	memory := s.Sessions.Config().Limits.Memory
-	if r.Error != nil && !shown.hasError() {
-		shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
+func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
+	r := v.result
+	if r.Error != nil && !v.shown.hasError() && v.from == 0 {
+		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
-	var content []mcp.Content
-	if preamble := e.Preamble(); preamble != "" {
-		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
-	}
-	content = append(content, shown.blocks(s.budget, memory)...)
+	content := s.outputs(e, v)
 	for _, late := range e.Late() {
 		content = append(content, s.lateBlocks(late)...)
 	}
 	if remark := remarkOn(e, r); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
-	content = append(content, mcp.NewTextContent(footer(e, r)))
-	return &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK}
+	content = append(content, mcp.NewTextContent(footer(e, statusText(r)+" · "+seconds(r.Duration))))
+	return about(e, v, &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK})
+}
+
+// outputs are the blocks of what a view shows, after what the reader must know first.
+func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
+	var content []mcp.Content
+	if preamble := e.Preamble(); preamble != "" && v.from == 0 {
+		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
+	}
+	return append(content, v.shown.blocks(s.budget, s.Sessions.Config().Limits.Memory)...)
 }
 
 // lateBudget bounds what one result tells of an earlier cell's late output.
@@ -207,12 +208,12 @@ func sentence(s string) string {
 }
 
 // footer is the last line of a result: "[session analysis · cell 3 · ok · 0.12 s]".
-func footer(e *sessions.Execution, r sessions.Result) string {
+func footer(e *sessions.Execution, how string) string {
 	session := e.SessionID()
 	if e.Minted() {
 		session += " (new: pass this session_id to go on with it)"
 	}
-	return fmt.Sprintf("[session %s · cell %d · %s · %s]", session, e.Number(), statusText(r), seconds(r.Duration))
+	return fmt.Sprintf("[session %s · cell %d · %s]", session, e.Number(), how)
 }
 
 func statusText(r sessions.Result) string {

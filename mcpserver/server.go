@@ -9,6 +9,7 @@ package mcpserver
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -53,19 +54,15 @@ func newService(cfg Config) *service {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	if cfg.Languages == nil {
-		cfg.Languages = languages(cfg.Sessions)
-	}
+	cfg.Languages = cfg.languages()
 	return &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}
 }
 
-func languages(m *sessions.Manager) []string {
-	var names []string
-	for name := range m.Config().Runtimes {
-		names = append(names, name)
+func (cfg Config) languages() []string {
+	if cfg.Languages != nil {
+		return cfg.Languages
 	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(cfg.Sessions.Config().Runtimes))
 }
 
 func (s *service) server() *server.MCPServer {

@@ -19,12 +19,18 @@ const (
 	ScopeManage = "sessions:manage"
 )
 
-const executePrefix = "execute_"
+const (
+	executePrefix = "execute_"
+	executeSuffix = ":execute"
+	getExecution  = "get_execution"
+)
 
 // scopes is the one table of what a tool needs, but for the execute tools, whose scope carries their language. An empty
 // scope is for every caller whose token verifies.
 var scopes = map[string]string{
+	getExecution:        ScopeRead, // or that of the session's language
 	"list_sessions":     ScopeRead,
+	"list_executions":   ScopeRead,
 	"interrupt_session": ScopeManage,
 	"restart_session":   ScopeManage,
 	"close_session":     ScopeManage,
@@ -35,7 +41,7 @@ var scopes = map[string]string{
 // The transport may refuse a call by it before the call is dispatched.
 func RequiredScope(tool string) (scope string, known bool) {
 	if language, ok := strings.CutPrefix(tool, executePrefix); ok && language != "" {
-		return language + ":execute", true
+		return language + executeSuffix, true
 	}
 	scope, known = scopes[tool]
 	return scope, known
@@ -65,7 +71,8 @@ func (s *service) tools() []toolSpec {
 	for _, language := range s.Languages {
 		all = append(all, s.executeTool(language))
 	}
-	return append(all, s.listTool(), s.interruptTool(), s.restartTool(), s.closeTool(), s.healthTool())
+	return append(all, s.getTool(), s.listTool(), s.listExecutionsTool(), s.interruptTool(), s.restartTool(), s.closeTool(),
+		s.healthTool())
 }
 
 // tool is the specification in mcp-go's form. No tool reaches anything outside its sandbox: the world is closed.
@@ -90,8 +97,17 @@ func (s *service) filterList(ctx context.Context, _ any, _ *mcp.ListToolsRequest
 }
 
 func (s *service) allowed(ctx context.Context, tool string) bool {
+	return s.Allows(tool, func(scope string) bool { return s.Allowed(ctx, scope) })
+}
+
+// Allows tells whether a caller who has some scopes may call a tool: with the scope that it requires, or get_execution
+// with that of any language, because who may run a cell may read its result.
+func (cfg Config) Allows(tool string, has func(scope string) bool) bool {
 	scope, known := RequiredScope(tool)
-	return known && (scope == "" || s.Allowed(ctx, scope))
+	if !known || scope == "" || has(scope) {
+		return known
+	}
+	return tool == getExecution && slices.ContainsFunc(cfg.languages(), func(l string) bool { return has(l + executeSuffix) })
 }
 
 // guarded refuses calls that the caller's scopes do not allow. A tool filter of mcp-go would say that there is no such

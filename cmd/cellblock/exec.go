@@ -132,23 +132,25 @@ func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, s
 		return err
 	}
 	defer c.Close()
-	var req mcp.CallToolRequest
-	req.Params.Name = "execute_" + o.language
-	args := map[string]any{"code": code}
+	args := map[string]any{"code": code, "wait_seconds": execWait.Seconds()}
 	if o.session != "" {
 		args["session_id"] = o.session
 	}
 	if o.timeout != 0 {
 		args["timeout_seconds"] = o.timeout
 	}
-	req.Params.Arguments = args
-	req.Params.Meta = &mcp.Meta{ProgressToken: "exec"}
-	result, err := c.CallTool(ctx, req)
-	if err != nil {
-		return callError(ctx, err)
-	}
-	if err := o.print(result, live, stderr); err != nil {
-		return err
+	result, err := callTool(ctx, c, "execute_"+o.language, args)
+	for more := true; more; {
+		if err != nil {
+			return err
+		}
+		if err := o.print(result, live, stderr); err != nil {
+			return err
+		}
+		var cell unfinished
+		if cell, more = stillRunning(result); more {
+			result, err = cell.readOn(ctx, c)
+		}
 	}
 	if result.IsError {
 		return errCellFailed

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/mcpserver"
+)
+
+const (
+	// execWait is how long one call waits for the cell; a longer one is read on with further calls.
+	execWait = time.Hour
+	// interruptWait bounds the call that stops the cell when exec is interrupted.
+	interruptWait = 15 * time.Second
+)
+
+// callTool calls a tool and hears how it goes on.
+func callTool(ctx context.Context, c *client.Client, name string, args map[string]any) (*mcp.CallToolResult, error) {
+	var req mcp.CallToolRequest
+	req.Params.Name, req.Params.Arguments = name, args
+	req.Params.Meta = &mcp.Meta{ProgressToken: "exec"}
+	result, err := c.CallTool(ctx, req)
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	return result, nil
+}
+
+// unfinished is the cell that a result is about, when it has not ended.
+type unfinished struct {
+	SessionID   string `json:"session_id"`
+	ExecutionID int    `json:"execution_id"`
+	Phase       string `json:"phase"`
+	Since       int    `json:"since"`
+}
+
+// stillRunning returns the cell that a result tells only a part of, and whether it does.
+func stillRunning(result *mcp.CallToolResult) (u unfinished, ok bool) {
+	if result.Meta == nil {
+		return u, false
+	}
+	raw, err := json.Marshal(result.Meta.AdditionalFields[mcpserver.ExecutionMeta])
+	if err != nil || json.Unmarshal(raw, &u) != nil {
+		return u, false
+	}
+	return u, u.Phase == "queued" || u.Phase == "running"
+}
+
+// readOn waits for more of the cell. When ctx ends first, the cell is stopped: nobody waits for it any more.
+func (u unfinished) readOn(ctx context.Context, c *client.Client) (*mcp.CallToolResult, error) {
+	result, err := callTool(ctx, c, "get_execution", map[string]any{
+		"session_id": u.SessionID, "execution_id": u.ExecutionID, "since": u.Since, "wait_seconds": execWait.Seconds(),
+	})
+	if ctx.Err() != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptWait)
+		defer cancel()
+		_, _ = callTool(late, c, "interrupt_session", map[string]any{"session_id": u.SessionID}) // ctx's error is the one to tell
+	}
+	return result, err
+}

@@ -1,0 +1,178 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+func executionArgument() mcp.ToolOption {
+	return mcp.WithInteger("execution_id", mcp.Required(), mcp.Min(1.0), mcp.Description("The cell's number in its session"))
+}
+
+func (s *service) getTool() toolSpec {
+	return toolSpec{
+		name: getExecution, title: "Read a cell's result",
+		description: "Read the result of a cell, as often as you like; of one that still runs, what it has produced so far, after " +
+			"waiting for its end for wait_seconds.",
+		input: []mcp.ToolOption{
+			sessionArgument(), executionArgument(),
+			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark, which an earlier call gave")),
+			waitArgument("How long to wait for the cell's end; 0: not at all"),
+		},
+		readOnly: true, idempotent: true, handle: s.getExecution,
+	}
+}
+
+func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "execution_id", "since", "wait_seconds")
+	id, number := a.required("session_id"), a.number("execution_id")
+	since, wait := a.index("since", 0, 0), a.wait(defaultWait(r))
+	e, err := s.execution(ctx, a, id, number)
+	if err != nil {
+		return toolError(err), nil
+	}
+	v := s.follow(ctx, r, e, since, wait)
+	switch {
+	case v.err == nil:
+		return s.whole(e, v), nil
+	case ctx.Err() == nil && e.Info().Phase != sessions.PhaseEnded:
+		return s.soFar(e, v), nil
+	case ctx.Err() == nil:
+		return s.notRun(ctx, e, v), nil
+	}
+	return toolError(fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell goes on", context.Cause(ctx))), nil
+}
+
+// execution finds the cell that a call is about, for a caller who may read it: with ScopeRead any, with a language's scope
+// those of that language, because who may run a cell may read its result.
+func (s *service) execution(ctx context.Context, a *arguments, id string, number int) (*sessions.Execution, error) {
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Sessions.Execution(ctx, owner, id, number)
+	if err != nil {
+		return nil, err
+	}
+	if scope := e.Language() + executeSuffix; !s.Allowed(ctx, ScopeRead) && !s.Allowed(ctx, scope) {
+		return nil, fault.New(fault.Forbidden, "reading cells of a %s session needs the scope %q or %q", e.Language(), ScopeRead, scope)
+	}
+	return e, nil
+}
+
+// whole is the result of a cell that has ended, for whoever asks afterwards: also what it produced after its end.
+func (s *service) whole(e *sessions.Execution, v view) *mcp.CallToolResult {
+	late := sessions.Late{Number: e.Number()}
+	for _, out := range e.LateFrom(v.next) {
+		late.Outputs = append(late.Outputs, out.Output)
+		v.next = out.Next
+	}
+	result := s.report(e, v)
+	end := len(result.Content) - 1
+	result.Content = append(append(result.Content[:end:end], s.lateBlocks(late)...), result.Content[end])
+	return about(e, v, result)
+}
+
+func (s *service) listExecutionsTool() toolSpec {
+	return toolSpec{
+		name: "list_executions", title: "List a session's cells",
+		description: "List the last cells of a session, oldest first: status, time, first line of the code.",
+		input: []mcp.ToolOption{sessionArgument(), mcp.WithInteger("limit", mcp.Min(1.0), mcp.DefaultNumber(defaultListed),
+			mcp.Description("How many at most"))},
+		output: executionsSchema, readOnly: true, idempotent: true, handle: s.listExecutions,
+	}
+}
+
+// defaultListed is how many cells are listed when the call does not say.
+const defaultListed = 20
+
+// executionEntry is one cell in structured results.
+type executionEntry struct {
+	ID         int     `json:"execution_id"`
+	Status     string  `json:"status"`
+	Code       string  `json:"code"`
+	Generation int     `json:"generation"`
+	Started    string  `json:"started,omitempty"`
+	Seconds    float64 `json:"seconds"`
+}
+
+const executionsSchema = `{"type":"object","properties":{"executions":{"type":"array","items":{"type":"object","properties":{` +
+	`"execution_id":{"type":"integer"},"status":{"type":"string"},"code":{"type":"string"},"generation":{"type":"integer"},` +
+	`"started":{"type":"string"},"seconds":{"type":"number"}},"required":["execution_id","status"]}}},"required":["executions"]}`
+
+func (s *service) listExecutions(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "limit")
+	id, limit := a.required("session_id"), a.index("limit", 1, defaultListed)
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	infos, err := s.Sessions.Executions(ctx, owner, id, limit)
+	if err != nil {
+		return toolError(err), nil
+	}
+	entries, lines := []executionEntry{}, []string{}
+	for _, info := range infos {
+		entries = append(entries, executionEntryOf(info))
+		lines = append(lines, executionLine(info))
+	}
+	if len(lines) == 0 {
+		lines = []string{"No cells yet."}
+	}
+	return mcp.NewToolResultStructured(map[string]any{"executions": entries}, strings.Join(lines, "\n")), nil
+}
+
+// maxCodeLine is how much of a cell's code a list shows, in characters.
+const maxCodeLine = 80
+
+func executionEntryOf(i sessions.ExecutionInfo) executionEntry {
+	entry := executionEntry{
+		ID: i.Number, Status: phaseText(i), Code: firstLine(i.Code), Generation: i.Generation,
+		Seconds: i.Duration.Round(time.Millisecond).Seconds(),
+	}
+	if !i.Started.IsZero() {
+		entry.Started = i.Started.UTC().Format(time.RFC3339)
+	}
+	return entry
+}
+
+// executionLine is a cell on one line: "3 · ok · 0.12 s · df.describe()".
+func executionLine(i sessions.ExecutionInfo) string {
+	parts := []string{fmt.Sprint(i.Number), phaseText(i)}
+	if !i.Started.IsZero() {
+		parts = append(parts, seconds(i.Duration))
+	}
+	return strings.Join(append(parts, firstLine(i.Code)), " · ")
+}
+
+// phaseText is a cell's status in one or two words.
+func phaseText(i sessions.ExecutionInfo) string {
+	switch {
+	case i.Phase != sessions.PhaseEnded:
+		return string(i.Phase)
+	case i.Err != nil && i.Result.Cancelled:
+		return "cancelled"
+	case i.Err != nil:
+		return "not run"
+	case i.Result.Status == kernels.StatusDied && !i.Result.TimedOut && !i.Result.Cancelled:
+		return "kernel died"
+	}
+	return statusText(i.Result)
+}
+
+func firstLine(code string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(code), "\n")
+	line = plain(line)
+	if short := firstChars(line, maxCodeLine); short != line || rest != "" {
+		return strings.TrimRight(short, " ") + " …"
+	}
+	return line
+}

@@ -1,0 +1,126 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
+)
+
+const (
+	// patientWait is how long a call waits for its cell when its client hears how it goes on, quietWait when it does not:
+	// many clients give up after 60 seconds, some after 30.
+	patientWait = 45 * time.Second
+	quietWait   = 25 * time.Second
+	// maxWait is the longest that a call may ask for.
+	maxWait = time.Hour
+)
+
+// errWaitOver is why a call returns before its cell has ended.
+var errWaitOver = errors.New("the wait is over")
+
+func defaultWait(r mcp.CallToolRequest) time.Duration {
+	if r.Params.Meta != nil && r.Params.Meta.ProgressToken != nil {
+		return patientWait
+	}
+	return quietWait
+}
+
+func waitArgument(description string) mcp.ToolOption {
+	return mcp.WithInteger("wait_seconds", mcp.Min(0.0), mcp.Max(maxWait.Seconds()),
+		mcp.DefaultNumber(patientWait.Seconds()), mcp.Description(description))
+}
+
+// view is what one call gets to see of a cell.
+type view struct {
+	shown *area
+	// from is the output that it begins with, next the one that the next view would begin with.
+	from, next int
+	// err is nil when the cell has ended, and result is how; errWaitOver when it still runs.
+	err    error
+	result sessions.Result
+}
+
+// follow collects what a cell shows, until it ends, the wait is over or the call ends, and tells the caller meanwhile how
+// it goes on, if he wants to know.
+func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, from int, wait time.Duration) view {
+	v := view{shown: newArea(), from: from, next: from}
+	p := s.startProgress(ctx, r, e)
+	defer p.stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	defer cancel()
+	for out, err := range e.OutputsFrom(ctx, from) {
+		if v.next = out.Next; err != nil {
+			v.err = err
+			return v
+		}
+		v.shown.add(out.Output)
+		p.add(out.Output)
+	}
+	v.result, v.err = e.Wait(context.WithoutCancel(ctx)) // it has ended
+	return v
+}
+
+// soFar is the result of a call whose wait is over: what there is, where the cell is, and how to read on.
+func (s *service) soFar(e *sessions.Execution, v view) *mcp.CallToolResult {
+	content := append(s.outputs(e, v), mcp.NewTextContent(footer(e, whereNow(e)+"; read on with "+readOn(e, v.next))))
+	return about(e, v, &mcp.CallToolResult{Content: content})
+}
+
+// whereNow says where a cell is that has not ended.
+func whereNow(e *sessions.Execution) string {
+	info := e.Info()
+	switch {
+	case info.Phase == sessions.PhaseQueued && info.Position > 0:
+		return fmt.Sprintf("waiting for %s before it in the session", plural(int64(info.Position), "cell"))
+	case info.Phase == sessions.PhaseQueued:
+		return "waiting for the kernel, which is starting"
+	}
+	return fmt.Sprintf("still running, %s so far", seconds(info.Duration))
+}
+
+// readOn is the call that reads the rest of a cell.
+func readOn(e *sessions.Execution, since int) string {
+	if since == 0 {
+		return fmt.Sprintf("get_execution(session_id=%q, execution_id=%d)", e.SessionID(), e.Number())
+	}
+	return fmt.Sprintf("get_execution(session_id=%q, execution_id=%d, since=%d)", e.SessionID(), e.Number(), since)
+}
+
+// notRun is the result of a call whose cell never ran, or that ended before its cell.
+func (s *service) notRun(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
+	err, how := v.err, "no result"
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, transport.ErrShutdown):
+		how = "its call ended with the server"
+		err = fault.New(fault.Unavailable, "the server is shutting down, so this call ends before its cell does").
+			WithHint("in a minute, %s says what became of the cell, if its kernel outlives the server", readOn(e, v.next))
+	case cause != nil:
+		err = fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", cause).
+			WithHint("what it has printed can be read with %s", readOn(e, 0))
+	}
+	result := toolError(err)
+	result.Content = append(s.outputs(e, v), append(result.Content, mcp.NewTextContent(footer(e, how)))...)
+	return about(e, v, result)
+}
+
+// ExecutionMeta is the key in a result's _meta under which programs find which cell it is about.
+const ExecutionMeta = "cellblock/execution"
+
+// about tells programs which cell a result is about, whether it has ended, and where to read on.
+func about(e *sessions.Execution, v view, result *mcp.CallToolResult) *mcp.CallToolResult {
+	phase, _ := e.Phase()
+	if v.err == nil {
+		phase = sessions.PhaseEnded
+	}
+	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{ExecutionMeta: map[string]any{
+		"session_id": e.SessionID(), "execution_id": e.Number(), "phase": phase, "since": v.next,
+	}}}
+	return result
+}
