@@ -3,7 +3,7 @@
 # session over HTTP with a bearer token, saves the plots to demo-output/, and stops the server again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-say() { printf '\033[2mdemo: %s\033[0m\n' "$*" >&2; }
+say() { printf 'demo: %s\n' "$*" >&2; }
 
 OUT=demo-output
 STATE=.cache/demo

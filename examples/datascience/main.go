@@ -161,7 +161,7 @@ type notebook struct {
 }
 
 func (n *notebook) play(ctx context.Context, number int, cell cell) error {
-	fmt.Printf("\n\033[1m## %s\033[0m\n", cell.title)
+	fmt.Printf("\n%s\n", styled("1", "## "+cell.title))
 	fmt.Println(prefixed(fmt.Sprintf("In [%d]: ", number), cell.code))
 	started := time.Now()
 	result, err := n.call(ctx, "execute_python", map[string]any{"code": cell.code, "session_id": n.session})
@@ -184,7 +184,7 @@ func (n *notebook) play(ctx context.Context, number int, cell cell) error {
 			fmt.Println("   [plot]", path)
 		}
 	}
-	fmt.Printf("   \033[2m(%.2f s for the client)\033[0m\n", time.Since(started).Seconds())
+	fmt.Println(styled("2", fmt.Sprintf("   (%.2f s for the client)", time.Since(started).Seconds())))
 	return cell.check(result.IsError, text.String(), plots)
 }
 
@@ -236,6 +236,14 @@ func (n *notebook) close(ctx context.Context) error {
 		err = errors.New("close_session failed")
 	}
 	return err
+}
+
+// styled gives text a terminal's attribute (1 bold, 2 faint) where standard output is a terminal.
+func styled(attribute, text string) string {
+	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return text
+	}
+	return "\033[" + attribute + "m" + text + "\033[0m"
 }
 
 func prefixed(prefix, text string) string {
