@@ -1,0 +1,134 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+const selectSession = `SELECT id, issuer, subject, name, workspace, language, created, used, closed, why, holder,
+	generations, executions, bytes FROM sessions`
+
+func scanSession(row scanner) (s sessions.StoredSession, holder string, err error) {
+	var created, used, closed sql.NullInt64
+	err = row.Scan(&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &created, &used, &closed,
+		&s.Why, &holder, &s.Generations, &s.Executions, &s.Bytes)
+	s.Created, s.Used, s.Closed = at(created), at(used), at(closed)
+	return s, holder, err
+}
+
+// Session implements sessions.Store.
+func (s *Store) Session(ctx context.Context, o sessions.Owner, id string) (sessions.StoredSession, error) {
+	found, holder, err := scanSession(s.read.QueryRowContext(ctx,
+		selectSession+" WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0", o.Issuer, o.Subject, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return found, fault.New(fault.NotFound, "there is no session %q in the history", id)
+	}
+	found.Held = s.held(holder)
+	return found, unread(err)
+}
+
+// Sessions implements sessions.Store.
+func (s *Store) Sessions(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
+	return collect(ctx, s.read, func(row scanner) (sessions.StoredSession, error) {
+		found, holder, err := scanSession(row)
+		found.Held = s.held(holder)
+		return found, err
+	}, selectSession+" WHERE issuer = ? AND subject = ? AND deleted = 0 ORDER BY used DESC, name", o.Issuer, o.Subject)
+}
+
+// Generations implements sessions.Store.
+func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([]sessions.StoredGeneration, error) {
+	return collect(ctx, s.read, func(row scanner) (g sessions.StoredGeneration, err error) {
+		var ref string
+		var seq int64
+		var started, ended sql.NullInt64
+		if err := row.Scan(&g.Number, &ref, &seq, &started, &ended, &g.Why); err != nil {
+			return g, err
+		}
+		g.Seq, g.Started, g.Ended = uint64(seq), at(started), at(ended)
+		return g, json.Unmarshal([]byte(ref), &g.Ref)
+	}, "SELECT number, ref, seq, started, ended, why FROM generations WHERE session = ? ORDER BY number", session)
+}
+
+const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, preamble, queued, started, ended, result,
+	outputs, own, bytes FROM executions WHERE session = ?`
+
+func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
+	var queued, started, ended sql.NullInt64
+	var result string
+	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.Caller, &e.Timeout, &e.Preamble, &queued, &started,
+		&ended, &result, &e.Outputs, &e.Own, &e.Bytes)
+	if err != nil {
+		return e, err
+	}
+	e.Queued, e.Started, e.Ended = at(queued), at(started), at(ended)
+	return e, readEnd(&e, result)
+}
+
+// Executions implements sessions.Store.
+func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
+	return collect(ctx, s.read, scanExecution, selectExecution+" AND number >= ? ORDER BY number LIMIT ?", session, from, max(limit, 0))
+}
+
+// Execution implements sessions.Store.
+func (s *Store) Execution(ctx context.Context, session sessions.SessionRef, number int) (sessions.StoredExecution, error) {
+	e, err := scanExecution(s.read.QueryRowContext(ctx, selectExecution+" AND number = ?", session, number))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, fault.New(fault.NotFound, "there is no execution %d of this session in the history", number)
+	}
+	return e, unread(err)
+}
+
+// Usage implements sessions.Store.
+func (s *Store) Usage(ctx context.Context) (u sessions.Usage, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(bytes), 0),
+		(SELECT COUNT(*) FROM executions WHERE session IN (SELECT id FROM sessions WHERE deleted = 0))
+		FROM sessions WHERE deleted = 0`).Scan(&u.Sessions, &u.Bytes, &u.Executions)
+	return u, unread(err)
+}
+
+// collect reads all rows of a query.
+func collect[T any](ctx context.Context, db *sql.DB, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, unread(err)
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, unread(err)
+		}
+		all = append(all, one)
+	}
+	return all, unread(rows.Err())
+}
+
+func unread(err error) error { return explain("the history could not be read", err) }
+
+// at is a time as it was stored.
+func at(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.Unix(0, n.Int64).UTC()
+}
+
+// outputTime is the time of an output, for which 0 means none.
+func outputTime(n int64) time.Time { return at(sql.NullInt64{Int64: n, Valid: n != 0}) }
+
+// outputAt is an output as it stands in the database: its body may be in a file.
+type outputAt struct {
+	index int
+	out   kernels.Output
+	body  []byte
+	blob  string
+}

@@ -1,0 +1,129 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+
+	"cellblock/internal/fault"
+)
+
+// migrations make a database of version n+1 of one of version n. One that has been released is never changed: what is
+// different now is a new one at the end.
+//
+// Times are nanoseconds since 1970, NULL for what has not happened. A deleted session keeps its row, out of sight, until
+// what belongs to it is gone. The counts of a session are kept with it, because lists of sessions ask for them.
+var migrations = []string{
+	`CREATE TABLE sessions (
+		id        INTEGER PRIMARY KEY,
+		issuer    TEXT    NOT NULL,
+		subject   TEXT    NOT NULL,
+		name      TEXT    NOT NULL,
+		workspace TEXT    NOT NULL DEFAULT '',
+		language  TEXT    NOT NULL,
+		created   BIGINT  NOT NULL,
+		used      BIGINT  NOT NULL,
+		closed    BIGINT,
+		why       TEXT    NOT NULL DEFAULT '',
+		holder    TEXT    NOT NULL DEFAULT '',
+		deleted   INTEGER NOT NULL DEFAULT 0,
+		generations INTEGER NOT NULL DEFAULT 0,
+		executions  INTEGER NOT NULL DEFAULT 0,
+		bytes       BIGINT  NOT NULL DEFAULT 0
+	);
+	CREATE UNIQUE INDEX sessions_name ON sessions (issuer, subject, name) WHERE deleted = 0;
+
+	CREATE TABLE generations (
+		session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+		number  INTEGER NOT NULL,
+		ref     TEXT    NOT NULL,
+		seq     BIGINT  NOT NULL DEFAULT 0,
+		started BIGINT  NOT NULL,
+		ended   BIGINT,
+		why     TEXT    NOT NULL DEFAULT '',
+		PRIMARY KEY (session, number)
+	);
+
+	CREATE TABLE executions (
+		id         INTEGER PRIMARY KEY,
+		session    INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+		number     INTEGER NOT NULL,
+		generation INTEGER NOT NULL DEFAULT 0,
+		msg_id     TEXT    NOT NULL,
+		code       TEXT    NOT NULL,
+		caller     TEXT    NOT NULL DEFAULT '',
+		timeout    BIGINT  NOT NULL,
+		preamble   TEXT    NOT NULL DEFAULT '',
+		queued     BIGINT  NOT NULL,
+		started    BIGINT,
+		ended      BIGINT,
+		status     TEXT    NOT NULL DEFAULT '',
+		error      TEXT    NOT NULL DEFAULT '',
+		result     TEXT    NOT NULL DEFAULT '',
+		outputs    INTEGER NOT NULL DEFAULT 0,
+		own        INTEGER NOT NULL DEFAULT 0,
+		bytes      BIGINT  NOT NULL DEFAULT 0,
+		UNIQUE (session, number)
+	);
+
+	CREATE TABLE outputs (
+		execution INTEGER NOT NULL REFERENCES executions (id) ON DELETE CASCADE,
+		idx       INTEGER NOT NULL,
+		seq       BIGINT  NOT NULL,
+		kind      TEXT    NOT NULL,
+		time      BIGINT  NOT NULL,
+		size      BIGINT  NOT NULL,
+		body      BLOB,
+		blob      TEXT,
+		PRIMARY KEY (execution, idx)
+	);
+	CREATE INDEX outputs_blob ON outputs (blob) WHERE blob IS NOT NULL;`,
+}
+
+// migrate brings the database to this program's version, in one transaction.
+func migrate(ctx context.Context, db *sql.DB, steps []string) error {
+	if version, err := schemaVersion(ctx, db); err == nil && version == len(steps) {
+		return nil // the common case takes no lock and needs no space
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if _, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"); err != nil {
+		return err
+	}
+	version, err := schemaVersion(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if version > len(steps) {
+		return fault.New(fault.Unavailable, "the history in the data folder is from a newer cellblock: it has version %d, and this "+
+			"program knows %d", version, len(steps)).
+			WithHint("use the newer cellblock again, or give this one its own data folder with --data-dir")
+	}
+	for _, step := range steps[version:] {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return err
+		}
+	}
+	if err := setVersion(ctx, tx, len(steps)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func setVersion(ctx context.Context, tx *sql.Tx, version int) error {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM schema_version"); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES (?)", version)
+	return err
+}
+
+// schemaVersion returns how many migrations have run.
+func schemaVersion(ctx context.Context, db interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (version int, err error) {
+	err = db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_version").Scan(&version)
+	return version, err
+}

@@ -1,0 +1,287 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"cellblock/internal/fault"
+)
+
+// writer is the one goroutine that changes the database. Whatever waits when it comes around goes into one transaction.
+type writer struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	blobs blobs
+	log   *slog.Logger
+
+	jobs    chan *job
+	quit    chan struct{}
+	once    sync.Once
+	ended   sync.WaitGroup
+	trouble atomic.Pointer[error] // of the last attempt; nil while it works
+
+	statements map[string]*sql.Stmt
+	freed      []string // blobs that lost a row in this transaction
+}
+
+// job is some changes that are made together or not at all.
+type job struct {
+	do   func(w *writer) error
+	done chan error // has room for the answer
+}
+
+const (
+	// maxJobs bounds the jobs of one transaction, so that the first of them does not wait for all that come later.
+	maxJobs = 128
+	// savepoint sets a job apart from the others of its transaction.
+	savepoint = "job"
+)
+
+var errClosed error = fault.New(fault.Unavailable, "the history was closed")
+
+func startWriter(ctx context.Context, db *sql.DB, files blobs, log *slog.Logger) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{
+		db: db, conn: conn, blobs: files, log: log, jobs: make(chan *job, maxJobs), quit: make(chan struct{}),
+		statements: map[string]*sql.Stmt{},
+	}
+	w.ended.Go(w.loop)
+	return w, nil
+}
+
+// submit has changes made and waits until they are on disk. When ctx ends first they may still be made.
+func (w *writer) submit(ctx context.Context, do func(*writer) error) error {
+	j := &job{do: do, done: make(chan error, 1)}
+	select {
+	case w.jobs <- j:
+	case <-w.quit:
+		return errClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.quit:
+	}
+	// It stops once it has answered those that it has taken; the others never run.
+	w.ended.Wait()
+	select {
+	case err := <-j.done:
+		return err
+	default:
+		return errClosed
+	}
+}
+
+func (w *writer) loop() {
+	for {
+		select {
+		case <-w.quit:
+			return
+		case j := <-w.jobs:
+			w.serve(w.gather(j))
+		}
+	}
+}
+
+// gather takes what waits behind a job.
+func (w *writer) gather(first *job) []*job {
+	jobs := []*job{first}
+	for len(jobs) < maxJobs {
+		select {
+		case j := <-w.jobs:
+			jobs = append(jobs, j)
+		default:
+			return jobs
+		}
+	}
+	return jobs
+}
+
+// serve makes the changes of some jobs and answers them once they are on disk.
+func (w *writer) serve(jobs []*job) {
+	answers, err := w.transact(jobs)
+	w.note(err)
+	for i, j := range jobs {
+		answer := err
+		if err == nil {
+			answer = answers[i]
+		}
+		j.done <- explain("the history could not be written", answer)
+	}
+	w.reclaim()
+}
+
+// transact runs jobs in one transaction and commits it. An error means that nothing was done at all; the others are the
+// jobs' own.
+func (w *writer) transact(jobs []*job) (answers []error, err error) {
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		answer, err := w.attempt(j)
+		if err != nil {
+			w.rollback()
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	if err := w.exec("COMMIT"); err != nil {
+		w.rollback()
+		return nil, err
+	}
+	return answers, nil
+}
+
+// attempt runs one job. What it got wrong itself undoes this job and is its answer; trouble with the disk or the database
+// undoes all of the transaction.
+func (w *writer) attempt(j *job) (answer, err error) {
+	if err := w.exec("SAVEPOINT " + savepoint); err != nil {
+		return nil, err
+	}
+	freed := len(w.freed)
+	answer = j.do(w)
+	if answer != nil {
+		if temporary(explain("", answer)) {
+			return nil, answer
+		}
+		w.freed = w.freed[:freed]
+		if err := w.exec("ROLLBACK TO " + savepoint); err != nil {
+			return nil, errors.Join(answer, err)
+		}
+	}
+	return answer, w.exec("RELEASE " + savepoint)
+}
+
+// rollback ends a transaction that failed. SQLite has often done so by itself, and then says that there is none.
+func (w *writer) rollback() {
+	w.freed = nil
+	_ = w.exec("ROLLBACK")
+}
+
+// note remembers how the last attempt went, and tells the operator when that changes.
+func (w *writer) note(err error) {
+	was := w.health()
+	if err == nil {
+		w.trouble.Store(nil)
+		if was != nil {
+			w.log.Info("history is being saved again")
+		}
+		return
+	}
+	err = explain("history is not being saved", err)
+	w.trouble.Store(&err)
+	if was == nil {
+		w.log.Error(err.Error(), "hint", fault.Hint(err))
+	}
+}
+
+func (w *writer) health() error {
+	if err := w.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// reclaim deletes the files that no row names any more. It holds the database's lock meanwhile: whoever wants to name one
+// of them, in this process or another, finds out under the same lock that it is gone, and writes it again.
+func (w *writer) reclaim() {
+	freed := w.freed
+	w.freed = nil
+	if len(freed) == 0 {
+		return
+	}
+	_, err := w.transact([]*job{{do: func(w *writer) error {
+		for _, name := range freed {
+			if err := w.removeUnnamed(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}})
+	if err != nil {
+		w.log.Warn("files of deleted outputs may be left in the data folder", "error", err)
+	}
+}
+
+func (w *writer) removeUnnamed(name string) error {
+	var named bool
+	err := w.row("SELECT EXISTS (SELECT 1 FROM outputs WHERE blob = ?)", name).Scan(&named)
+	if err != nil || named {
+		return err
+	}
+	return w.blobs.remove(name)
+}
+
+// exec runs a statement that is prepared once.
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.changed(query, args...)
+	return err
+}
+
+// changed is exec that returns how many rows there were to change.
+func (w *writer) changed(query string, args ...any) (int64, error) {
+	stmt, err := w.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// row runs a query for one row.
+func (w *writer) row(query string, args ...any) scanner {
+	stmt, err := w.prepare(query)
+	if err != nil {
+		return failed{err}
+	}
+	return stmt.QueryRowContext(context.Background(), args...)
+}
+
+type scanner interface{ Scan(...any) error }
+
+type failed struct{ err error }
+
+func (f failed) Scan(...any) error { return f.err }
+
+func (w *writer) prepare(query string) (*sql.Stmt, error) {
+	if stmt := w.statements[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := w.conn.PrepareContext(context.Background(), query)
+	if err == nil {
+		w.statements[query] = stmt
+	}
+	return stmt, err
+}
+
+// stop ends the goroutine after the transaction that it is at.
+func (w *writer) stop() {
+	w.once.Do(func() { close(w.quit) })
+	w.ended.Wait()
+}
+
+// close gives back the claims of a holder and closes the connection. The writer must have been stopped.
+func (w *writer) close(holder string) error {
+	err := w.exec("UPDATE sessions SET holder = '' WHERE holder = ?", holder)
+	if w.health() != nil {
+		err = nil // it is known; and a claim of a process that has ended counts for nothing
+	}
+	for _, stmt := range w.statements {
+		err = errors.Join(err, stmt.Close())
+	}
+	return errors.Join(err, w.conn.Close(), w.db.Close())
+}
