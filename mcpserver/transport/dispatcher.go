@@ -97,9 +97,8 @@ func (d *Dispatcher) end() {
 }
 
 // call handles one request and returns its response, never nil. Everything that its handler sent has been written to
-// the sink by then, and nothing more will be. ctx comes from begin.
-func (d *Dispatcher) call(ctx context.Context, m *message, c *client, to sink) mcp.JSONRPCMessage {
-	out := &outlet{to: to}
+// the outlet's sink by then, and nothing more will be. ctx comes from begin.
+func (d *Dispatcher) call(ctx context.Context, m *message, c *client, out *outlet) mcp.JSONRPCMessage {
 	s := newSession("r"+strconv.FormatUint(d.requests.Add(1), 10), c, out)
 	if m.method == string(mcp.MethodSubscriptionsListen) {
 		s.listen = string(m.id)
@@ -110,6 +109,9 @@ func (d *Dispatcher) call(ctx context.Context, m *message, c *client, to sink) m
 	response := d.handle(context.WithValue(ctx, outletKey{}, out), m, s)
 	s.close()
 	out.close()
+	if e := out.failed(m); e != nil {
+		response = e.response(m.id)
+	}
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		response = (&rpcError{code: mcp.REQUEST_INTERRUPTED, message: ErrCancelled.Error()}).response(m.id)
 	}

@@ -15,6 +15,8 @@
 //     notifications/cancelled does nothing. Over stdio it is notifications/cancelled with the request's id.
 //   - Mcp-Session-Id carries its own proof (see [SessionKey]), so the server remembers nothing for it: ids outlive the
 //     process, belong to one owner, and cost no memory.
+//   - What a handler asks the client (see [Request]) goes onto its own request's stream, and is answered by that request's
+//     owner and session only.
 //   - What arrives is bounded and strict: size, depth, duplicate keys, encoding, batches (see parse).
 //
 // The handler's context tells why a call was cancelled: its [context.Cause] is [ErrCancelled], [ErrDisconnected] or

@@ -53,6 +53,7 @@ type httpHandler struct {
 	guard   *Guard
 	maxBody int64
 	calls   inflight
+	asked   questions
 	clients *lru[*client]
 	ended   *lru[struct{}]
 }

@@ -21,6 +21,8 @@ type message struct {
 	name string
 	// cancels is the id that a notifications/cancelled names, spelled by idKey.
 	cancels string
+	// result and failure are a response's; one of them is nil.
+	result, failure json.RawMessage
 }
 
 func (m *message) isResponse() bool     { return m.method == "" }
@@ -63,7 +65,7 @@ func parse(raw []byte) (*message, json.RawMessage, *rpcError) {
 	if envelope.ID != nil && idKey(envelope.ID) == "" {
 		return nil, nil, refuse(mcp.INVALID_REQUEST, "id must be a string or an integer of at most 256 characters")
 	}
-	m := &message{raw: raw, id: envelope.ID, params: envelope.Params}
+	m := &message{raw: raw, id: envelope.ID, params: envelope.Params, result: envelope.Result, failure: envelope.Error}
 	if string(envelope.JSONRPC) != `"2.0"` {
 		return nil, m.id, refuse(mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`)
 	}

@@ -51,16 +51,22 @@ type outletKey struct{}
 // outlet is one request's way to its client. It closes with the request, so that a goroutine that a handler left
 // behind cannot write about a request that has been answered.
 type outlet struct {
-	mu     sync.Mutex
-	to     sink
-	closed bool
+	line *line // nil where the client cannot answer
+
+	mu      sync.Mutex
+	to      sink
+	closed  bool
+	failure error // see Fail
 }
 
 // send writes one notification.
-func (o *outlet) send(n mcp.JSONRPCNotification) error {
-	payload, err := encode(n)
+func (o *outlet) send(n mcp.JSONRPCNotification) error { return o.write(n.Method, n) }
+
+// write writes one message of a method.
+func (o *outlet) write(method string, message any) error {
+	payload, err := encode(message)
 	if err != nil {
-		return fmt.Errorf("notification %s: %w", n.Method, err)
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -66,10 +66,12 @@ func (h *httpHandler) admit(r *http.Request, m *message) (*caller, *rpcError) {
 }
 
 // take deals with what needs no answer. A cancel reaches the sender's own request and no other, and never mcp-go, which
-// would look for it among everybody's. Responses answer nothing that this server asked.
+// would look for it among everybody's. A response reaches what asked the sender.
 func (x *exchange) take() {
 	switch {
-	case x.m.isResponse() || x.from == nil:
+	case x.from == nil:
+	case x.m.isResponse():
+		x.asked.answer(callKey{x.from.owner, x.from.session, idKey(x.m.id)}, x.m)
 	case x.m.method == string(mcp.MethodNotificationCancelled):
 		if x.from.session != "" && x.m.cancels != "" {
 			x.calls.cancel(callKey{x.from.owner, x.from.session, x.m.cancels})
@@ -129,7 +131,7 @@ func (x *exchange) run(ctx context.Context, release func()) {
 	if x.from != nil {
 		who = x.from.client
 	}
-	response := x.d.call(ctx, x.m, who, out)
+	response := x.d.call(ctx, x.m, who, &outlet{to: out, line: x.line()})
 	release()
 	status := http.StatusOK
 	if x.from == nil {
@@ -141,6 +143,14 @@ func (x *exchange) run(ctx context.Context, release func()) {
 	if err := out.finish(x.d.encodeResponse(response, x.m.id), status, x.form.json); err != nil {
 		x.Logger.Debug("an MCP response did not reach its client", "method", clip(x.m.method, 64), "error", err)
 	}
+}
+
+// line returns how the client answers what it is asked during this call, nil if it cannot.
+func (x *exchange) line() *line {
+	if x.from == nil || x.from.session == "" {
+		return nil
+	}
+	return &line{questions: &x.asked, owner: x.from.owner, session: x.from.session, gone: x.r.Context().Done()}
 }
 
 // remember mints the id of a session that has been agreed on, and keeps what the client said of itself if that is short.

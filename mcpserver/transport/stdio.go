@@ -16,7 +16,8 @@ import (
 const (
 	// maxRunning bounds the requests of one stdio client that run at once.
 	maxRunning = 256
-	// lastWords is how long a client may take to read the answers once the server is to stop.
+	// lastWords is how long a client may take to read the answers once the server is to stop. Whatever still waits for it
+	// then is given up, also on a pipe that has no deadlines, as those that a process is started with have none.
 	lastWords = 5 * time.Second
 )
 
@@ -31,8 +32,17 @@ func (d *Dispatcher) ServeStdio(ctx context.Context, in io.Reader, out io.Writer
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	defer cancel(nil)
 	defer context.AfterFunc(parent, func() { cancel(ErrShutdown) })()
-	c := &stdioConn{d: d, out: out, abort: cancel, client: &client{}, slots: make(chan struct{}, maxRunning)}
-	defer context.AfterFunc(ctx, func() { unblock(in, out) })()
+	c := &stdioConn{
+		d: d, out: out, abort: cancel, client: &client{}, slots: make(chan struct{}, maxRunning),
+		turn: make(chan struct{}, 1), lost: make(chan struct{}),
+	}
+	giveUp := time.AfterFunc(time.Hour, func() { close(c.lost) }) // never: the end of ctx sets it
+	giveUp.Stop()
+	defer giveUp.Stop()
+	defer context.AfterFunc(ctx, func() {
+		unblock(in, out)
+		giveUp.Reset(lastWords)
+	})()
 
 	lines := make(chan []byte)
 	ended := make(chan error, 1)
@@ -68,11 +78,13 @@ type stdioConn struct {
 	abort   context.CancelCauseFunc
 	client  *client
 	calls   inflight
+	asked   questions
 	running sync.WaitGroup
 	slots   chan struct{}
 
-	mu  sync.Mutex
-	out io.Writer
+	out  io.Writer
+	turn chan struct{} // holds whose turn it is to write
+	lost chan struct{} // closed when nothing is going to be read any more
 }
 
 // loop takes lines until there are no more or ctx ends.
@@ -99,7 +111,8 @@ func (c *stdioConn) take(ctx context.Context, line []byte) {
 	switch {
 	case bad != nil:
 		c.answer(id, bad.response(id))
-	case m.isResponse(): // this server asked nothing
+	case m.isResponse():
+		c.asked.answer(callKey{id: idKey(m.id)}, m)
 	case m.method == string(mcp.MethodNotificationCancelled):
 		c.calls.cancel(callKey{id: m.cancels})
 	case m.isNotification():
@@ -145,7 +158,11 @@ func (c *stdioConn) start(ctx context.Context, m *message) {
 // run handles one request and answers it, unless its client cancelled it. The id is free again before the client can know
 // that the call has ended.
 func (c *stdioConn) run(ctx context.Context, m *message, release func()) {
-	response := c.d.call(ctx, m, c.client, c)
+	out := &outlet{to: c}
+	if !mcp.IsModernProtocol(m.version) {
+		out.line = &line{questions: &c.asked}
+	}
+	response := c.d.call(ctx, m, c.client, out)
 	release()
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		return
@@ -157,15 +174,30 @@ func (c *stdioConn) answer(id []byte, response mcp.JSONRPCMessage) {
 	_ = c.send(c.d.encodeResponse(response, id)) // a failure ends the connection
 }
 
-// send writes one message as a line. When that fails, everything ends: nobody hears us any more.
+// send writes one message as a line. When that fails, everything ends: nobody hears us any more. A Write that never
+// returns is left behind once the client is lost; the process is about to end then.
 func (c *stdioConn) send(payload []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, err := c.out.Write(append(payload, '\n')); err != nil {
+	select {
+	case c.turn <- struct{}{}:
+	case <-c.lost:
+		return ErrNoStream
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.out.Write(append(payload, '\n'))
+		<-c.turn
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		if err == nil {
+			return nil
+		}
 		c.abort(fmt.Errorf("%w: %w", ErrDisconnected, err))
 		return fmt.Errorf("%w: %w", ErrNoStream, err)
+	case <-c.lost:
+		return ErrNoStream
 	}
-	return nil
 }
 
 // readLines sends the lines of in that are not blank. One that is longer than most is skipped to its end and sent as nil.
