@@ -51,7 +51,12 @@ func (s *Store) purge(ctx context.Context, ref sessions.SessionRef) error {
 			return err
 		}
 	}
-	return s.writer.submit(ctx, func(w *writer) error { return w.exec("DELETE FROM sessions WHERE id = ?", ref) })
+	return s.writer.submit(ctx, func(w *writer) error {
+		if err := w.exec("DELETE FROM sessions WHERE id = ?", ref); err != nil {
+			return err
+		}
+		return w.exec("PRAGMA incremental_vacuum") // gives the disk back what is free now
+	})
 }
 
 // purgeSome deletes a session's oldest outputs, with the executions that have none left.
