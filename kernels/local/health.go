@@ -129,8 +129,11 @@ func (p *Provisioner) probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var out strings.Builder
-	cmd := exec.CommandContext(ctx, p.bwrap.path, append(box.args(), "--die-with-parent", "--", "/bin/true")...)
-	cmd.WaitDelay = time.Second // what bubblewrap started may hold the output when it is gone itself
+	cmd := exec.CommandContext(ctx, p.bwrap.path, append(box.args(), "--", "/bin/true")...)
+	// What bubblewrap started goes with it, and cannot hold the output when it is gone itself. (--die-with-parent would
+	// kill the probe when the thread that started it ends.)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = []string{}, "/", &out, &out, child
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.user.credential()}
 	if p.stages() {
