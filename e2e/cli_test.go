@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -110,6 +111,8 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 	cmd := exec.Command("env", "--default-signal=PIPE", filepath.Join(bin, "cellblock"),
 		"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir, "--provisioner", "local")
 	cmd.Env = environment()
+	var log bytes.Buffer
+	cmd.Stderr = &log
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -121,14 +124,20 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_python","arguments":{"code":"import subprocess, time; subprocess.Popen(['sleep', '4713']); time.sleep(3)"}}}`)
-	waitFor(t, func() bool { return processRuns("4713") })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("it said:\n%s", log.String())
+		}
+	})
+	marker := newMarker()
+	fmt.Fprintf(stdin, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_python","arguments":{"code":"import subprocess, time; subprocess.Popen(['sleep', '%s']); time.sleep(3)"}}}`+"\n", marker)
+	waitFor(t, func() bool { return processRuns(marker) })
 	_ = stdout.Close()
 	_ = stdin.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if processRuns("4713") {
+	if processRuns(marker) {
 		t.Error("the cell's child outlived its server")
 	}
 }
@@ -137,15 +146,16 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 func TestGracefulStopLeavesNothing(t *testing.T) {
 	s := start(t, "local")
 	c := s.connect(t, s.token(t))
-	python(t, c, "busy", "import subprocess; p = subprocess.Popen(['sleep', '4711'])")
-	if !processRuns("4711") {
+	marker := newMarker()
+	python(t, c, "busy", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
+	if !processRuns(marker) {
 		t.Fatal("the cell's child does not run")
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-s.exited
-	if processRuns("4711") {
+	if processRuns(marker) {
 		t.Error("the cell's child outlived its server")
 	}
 }
@@ -173,6 +183,11 @@ func containers(t *testing.T, runtime, dataDir string) string {
 	}
 	return strings.Join(ours, "")
 }
+
+var markers atomic.Int64
+
+// newMarker returns a number of seconds for which nothing else on this host sleeps, another run of these tests neither.
+func newMarker() string { return fmt.Sprintf("4%07d%02d", os.Getpid(), markers.Add(1)) }
 
 // processRuns tells whether a process `sleep ARG` runs on this host.
 func processRuns(arg string) bool {
@@ -216,7 +231,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		killed := startIn(t, dir, runtime)
-		marker := map[string]string{"local": "4712", "docker": "4713", "podman": "4714"}[runtime]
+		marker := newMarker()
 		python(t, killed.connect(t, killed.token(t)), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 
 		neighbour := startIn(t, dir, runtime)

@@ -48,6 +48,7 @@ func runServe(cmd *cobra.Command) error {
 	if err := checkDevAddr(env, cfg.Addr); err != nil {
 		return err
 	}
+	outliveReaders()
 	graceful, forced, release := stopSignals(cmd.Context())
 	defer release()
 	logger := newLogger(cfg.Log)

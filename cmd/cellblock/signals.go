@@ -32,3 +32,8 @@ func stopSignals(parent context.Context) (graceful, forced context.Context, rele
 		force()
 	}
 }
+
+// outliveReaders lets a write to a closed pipe fail instead of ending the process, as it would by SIGPIPE where that pipe
+// is standard output or standard error: whoever read there may go at any time, and the kernels must still be stopped.
+// The signal is taken and not ignored, because programs that are started inherit what is ignored.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
@@ -31,6 +32,7 @@ func runStdio(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	outliveReaders()
 	graceful, forced, release := stopSignals(cmd.Context())
 	defer release()
 	a, err := newApp(graceful, cfg, newLogger(cfg.Log), access{
@@ -41,8 +43,8 @@ func runStdio(cmd *cobra.Command) error {
 		return err
 	}
 	err = a.dispatcher.ServeStdio(graceful, os.Stdin, os.Stdout)
-	if errors.Is(err, context.Canceled) {
-		err = nil // stopped by a signal, as asked
+	if errors.Is(err, context.Canceled) || errors.Is(err, transport.ErrDisconnected) {
+		err = nil // stopped by a signal, as asked; or the client has gone, which is how a client ends this
 	}
 	return errors.Join(err, a.close(forced))
 }

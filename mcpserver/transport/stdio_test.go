@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // pipeClient speaks to ServeStdio through pipes.
@@ -208,6 +211,30 @@ func TestStdioEndsWhenNobodyReads(t *testing.T) {
 	if err := await(t, call.ended); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("cause: %v", err)
 	}
+}
+
+// A client that has stopped reading holds up the end only for so long, on pipes without deadlines too.
+func TestStdioEndsAlthoughItsClientHasStoppedReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, calls: make(chan *blocked, 1)} // without an endpoint, which a bubble cannot hold
+		w.d = NewDispatcher(newServer(w.calls), slog.New(slog.DiscardHandler))
+		c := newPipeClient(t, w)
+		c.send(stdioCall(1, "block", nil))
+		call := <-w.calls
+		c.send(stdioCall(2, "echo", nil), stdioCall(3, "echo", nil)) // whose answers fill the pipe
+		synctest.Wait()
+		c.stop()
+		stopped := time.Now()
+		if err := <-c.ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ServeStdio: %v", err)
+		}
+		if took := time.Since(stopped); took != lastWords {
+			t.Errorf("it took %v", took)
+		}
+		if err := <-call.ended; !errors.Is(err, ErrShutdown) {
+			t.Errorf("cause: %v", err)
+		}
+	})
 }
 
 func TestStdioBoundsWhatRuns(t *testing.T) {
