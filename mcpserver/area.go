@@ -9,6 +9,8 @@ import (
 // area is what a notebook shows below one cell: stream texts are joined, clear_output clears, and a display that is
 // updated changes at its place. Outputs go in as they come; content.go makes blocks of what is there in the end.
 type area struct {
+	place   place
+	index   int // of the output that comes next, among all of its cell; -1 where that is not known
 	items   []*item
 	byID    map[string]*item
 	clear   bool // clear_output(wait=True): at the next output
@@ -18,6 +20,7 @@ type area struct {
 // item is one thing in an area.
 type item struct {
 	kind   kernels.OutputKind
+	index  int
 	stream string
 	text   longText
 	out    kernels.Output
@@ -26,7 +29,7 @@ type item struct {
 // maxStreams is how often stdout and stderr may take turns before each is gathered in one place.
 const maxStreams = 40
 
-func newArea() *area { return &area{byID: map[string]*item{}} }
+func newArea() *area { return &area{index: -1, byID: map[string]*item{}} }
 
 // add puts an output where a notebook would.
 func (a *area) add(out kernels.Output) {
@@ -49,7 +52,7 @@ func (a *area) add(out kernels.Output) {
 		a.items = append(a.items, &item{kind: out.Kind, out: out})
 	case kernels.OutputUpdate:
 		if shown := a.byID[out.DisplayID]; shown != nil {
-			shown.out.Data, shown.out.Metadata = out.Data, out.Metadata
+			shown.out.Data, shown.out.Metadata, shown.index = out.Data, out.Metadata, a.index
 			return
 		}
 		a.addItem(out) // a display of an earlier cell: what it shows now is news
@@ -58,7 +61,7 @@ func (a *area) add(out kernels.Output) {
 	}
 }
 
-func (a *area) wipe() { *a = *newArea() }
+func (a *area) wipe() { *a = area{place: a.place, index: a.index, byID: map[string]*item{}} }
 
 func (a *area) addText(out kernels.Output) {
 	if it := a.streamFor(out.Stream); it != nil {
@@ -87,7 +90,7 @@ func (a *area) streamFor(stream string) *item {
 }
 
 func (a *area) addItem(out kernels.Output) {
-	it := &item{kind: out.Kind, out: out}
+	it := &item{kind: out.Kind, index: a.index, out: out}
 	a.items = append(a.items, it)
 	a.streams = 0
 	if out.DisplayID != "" {

@@ -2,26 +2,33 @@ package mcpserver
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // toBlocks writes pieces as blocks, one each. A line that says what is missing stands in the block before it, and the
-// text goes on behind it there.
-func toBlocks(pieces []piece) []mcp.Content {
+// text goes on behind it there. Where something was left out that can be read elsewhere, a link leads there.
+func toBlocks(pieces []piece, at place) []mcp.Content {
 	var texts blockTexts
+	linked := false
 	for _, p := range pieces {
 		switch {
 		case p.image != nil:
 			texts.blocks = append(texts.blocks, *p.image)
 			texts.open = false
 		case !p.missing.none():
-			texts.addGap(p.missing.String())
+			texts.addGap(p.missing.text(at.readOn(p.readable, texts.chars)))
+			linked = linked || p.readable && at.links
 		case p.text != "":
 			texts.add(p.text, p.stderr)
 		}
 	}
-	return joinMany(texts.blocks)
+	blocks := joinMany(texts.blocks)
+	if linked {
+		blocks = append(blocks, at.link())
+	}
+	return blocks
 }
 
 // blockTexts builds text blocks.
@@ -30,6 +37,7 @@ type blockTexts struct {
 	open     bool // the last block is a text
 	stderr   bool // of the last text
 	afterGap bool
+	chars    int64 // written so far, in lines that are joined
 }
 
 func (t *blockTexts) add(text string, stderr bool) {
@@ -47,6 +55,10 @@ func (t *blockTexts) addGap(note string) {
 }
 
 func (t *blockTexts) write(text string, goesOn bool) {
+	if t.chars > 0 {
+		t.chars++ // the line end before it
+	}
+	t.chars += int64(utf8.RuneCountInString(text))
 	if goesOn {
 		before := t.blocks[len(t.blocks)-1].(mcp.TextContent)
 		t.blocks[len(t.blocks)-1] = mcp.NewTextContent(joinLines(before.Text, text))

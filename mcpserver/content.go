@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -16,10 +17,12 @@ type budget struct {
 	chars int
 	// images is for all images together, in bytes of base64.
 	images int
+	// side is the longest side of an image, in pixels.
+	side int
 }
 
 // defaultBudget is 10,000 tokens of text and, with the images, 1 MB.
-var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000}
+var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000, side: DefaultImageSide}
 
 // perBlock is what a text costs beside its characters; it bounds the number of blocks.
 const perBlock = 40
@@ -33,6 +36,8 @@ type piece struct {
 	stderr  bool
 	image   *mcp.ImageContent
 	missing left
+	// readable tells that what is missing was left out here, and can be read elsewhere.
+	readable bool
 }
 
 // size is what a piece takes of the budget for texts.
@@ -48,13 +53,13 @@ func (p piece) size() int {
 func (a *area) blocks(b budget, memory int64) []mcp.Content {
 	var pieces []piece
 	for _, it := range a.items {
-		pieces = append(pieces, it.pieces(&b, memory)...)
+		pieces = append(pieces, it.pieces(&b, memory, a.place)...)
 	}
-	return toBlocks(cutPieces(pieces, b.chars))
+	return toBlocks(cutPieces(pieces, b.chars), a.place)
 }
 
 // pieces renders one item. It takes the room of its images from the budget.
-func (it *item) pieces(b *budget, memory int64) []piece {
+func (it *item) pieces(b *budget, memory int64, at place) []piece {
 	switch it.kind {
 	case kernels.OutputStream:
 		head, tail := it.text.texts()
@@ -62,7 +67,7 @@ func (it *item) pieces(b *budget, memory int64) []piece {
 		if it.text.missing.none() {
 			return textPieces(head, stderr)
 		}
-		return append(append(textPieces(head, stderr), piece{missing: it.text.missing}), textPieces(tail, stderr)...)
+		return append(append(textPieces(head, stderr), piece{missing: it.text.missing, readable: true}), textPieces(tail, stderr)...)
 	case kernels.OutputError:
 		text := errorText(*it.out.Error)
 		if hint := errorHint(*it.out.Error, memory); hint != "" {
@@ -72,7 +77,7 @@ func (it *item) pieces(b *budget, memory int64) []piece {
 	case kernels.OutputNotice:
 		return noticePieces(it.out.Notice)
 	default:
-		return bundlePieces(it.out, b)
+		return it.bundlePieces(b, at)
 	}
 }
 
@@ -99,31 +104,30 @@ func noticePieces(n *kernels.Notice) []piece {
 }
 
 // bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
-func bundlePieces(out kernels.Output, b *budget) []piece {
-	image, reason := bundleImage(out.Data, b)
+func (it *item) bundlePieces(b *budget, at place) []piece {
+	image, note := bundleImage(it.out.Data, b, at.kept(it.index))
 	if image != nil {
-		return []piece{{image: image}}
+		return append([]piece{{image: image}}, textPieces(note, false)...)
 	}
-	text := bundleText(out.Data)
-	if reason != "" {
-		text = joinLines(text, reason)
-	}
-	return textPieces(text, false)
+	return textPieces(joinLines(bundleText(it.out.Data, at.kept(it.index)), note), false)
 }
 
-// bundleImage returns a bundle's image, or why it is not shown; neither, if it has none.
-func bundleImage(data mimeBundle, b *budget) (image *mcp.ImageContent, reason string) {
-	mime := firstOf(data, "image/png", "image/jpeg", "image/webp", "image/gif")
+// bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is.
+func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageContent, note string) {
+	mime := firstOf(data, imageTypes...)
 	if mime == "" {
 		return nil, ""
 	}
-	block, err := fitImage(mime, mimeText(data[mime]), b.images)
+	fit, err := fitImage(mime, mimeText(data[mime]), b.images, b.side)
 	switch {
 	case errors.Is(err, errNoRoom):
-		return nil, "[" + mime + " left out: " + err.Error() + "; show fewer or smaller ones in one cell]"
+		return nil, "[" + mime + " left out: " + err.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
 	case err != nil:
-		return nil, "[" + mime + " left out: " + clean(err.Error()) + "]"
+		return nil, "[" + mime + " left out: " + clean(err.Error()) + kept + "]"
 	}
-	b.images -= len(block.Data)
-	return &block, ""
+	b.images -= len(fit.block.Data)
+	if fit.smaller {
+		note = fmt.Sprintf("[scaled down from %d×%d pixels%s]", fit.width, fit.height, kept)
+	}
+	return &fit.block, note
 }

@@ -146,8 +146,17 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"gif becomes png", []kernels.Output{display("image/gif", base64.StdEncoding.EncodeToString(animated.Bytes()))}, "── image image/png 5×5\n"},
 		{"broken image falls back", []kernels.Output{display("image/png", "AAAA", "text/plain", "a plot")},
 			text("a plot\n[image/png left out: image/png cannot be decoded: image: unknown format]")},
-		{"svg has a name and a way out", []kernels.Output{display("image/svg+xml", "<svg/>", "text/plain", "<IPython.core.display.SVG object>")},
-			text("<IPython.core.display.SVG object>\n[not shown: image/svg+xml, 6 bytes; display it as PNG to see it]")},
+		{"a small svg is read", []kernels.Output{display("image/svg+xml", "<svg><text>a</text></svg>", "text/plain", "<IPython.core.display.SVG object>")},
+			text("<svg><text>a</text></svg>")},
+		{"a large svg has a way out", []kernels.Output{display("image/svg+xml", "<svg>"+strings.Repeat("<p/>", 1024)+"</svg>", "text/plain", "<graphviz.graphs.Digraph at 0x7f0c>")},
+			text("<graphviz.graphs.Digraph at 0x7f0c>\n[not shown: image/svg+xml, 4 KiB; make it a PNG, with matplotlib for example, to see it]")},
+		{"a bitmap over svg", []kernels.Output{display("image/svg+xml", "<svg/>", "image/png", png)}, "── image image/png 4×3\n"},
+		{"plain over svg", []kernels.Output{display("image/svg+xml", "<svg/>", "text/plain", "a -> b")}, text("a -> b")},
+		{"audio is named", []kernels.Output{display("audio/wav", strings.Repeat("UklG", 1000), "text/plain", "<IPython.lib.display.Audio object>")},
+			text("<IPython.lib.display.Audio object>\n[not shown: audio/wav, 2.9 KiB]")},
+		{"audio in HTML is not read out", []kernels.Output{display("text/html", `<audio controls><source src="data:audio/wav;base64,UklGRg=="/>Your browser does not support audio.</audio>`,
+			"text/plain", "<IPython.lib.display.Audio object>")}, text("[audio player] Your browser does not support audio.")},
+		{"a page in HTML", []kernels.Output{display("text/html", `<p>a<iframe src="x"></iframe>b <img src="y"></p>`)}, text("a [embedded page] b [image]")},
 		{"markdown over plain", []kernels.Output{display("text/markdown", "# x", "text/plain", "<IPython.core.display.Markdown object>")}, text("# x")},
 		{"latex over plain", []kernels.Output{display("text/latex", "$x$", "text/plain", "x", "text/html", "<i>x</i>")}, text("$x$")},
 		{"json", []kernels.Output{display("application/json", map[string]any{"a": []int{1}}, "text/plain", "<IPython.core.display.JSON object>")}, text(`{"a":[1]}`)},
@@ -156,7 +165,7 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 			"text/plain", "<IPython.core.display.HTML object>")}, text("T\na b\n- c\n- d\nx | y\n1 | 2")},
 		{"only html", []kernels.Output{display("text/html", "<p>a &lt; b</p>")}, text("a < b")},
 		{"widget", []kernels.Output{display("application/vnd.jupyter.widget-view+json", map[string]any{"model_id": "x"}, "text/plain", "IntSlider(value=3)")}, text("IntSlider(value=3)")},
-		{"nothing readable", []kernels.Output{display("application/vnd.plotly.v1+json", map[string]any{"data": 1})}, text("[not shown: application/vnd.plotly.v1+json, 10 bytes]")},
+		{"nothing readable", []kernels.Output{display("application/vnd.plotly.v1+json", map[string]any{"data": 1})}, text("[not shown: application/vnd.plotly.v1+json, 10 bytes; make it a PNG, with matplotlib for example, to see it]")},
 		{"a list of lines", []kernels.Output{display("text/plain", []string{"a\n", "b"})}, text("a\nb")},
 		{"clear_output", []kernels.Output{stdout("gone\n"), {Kind: kernels.OutputClear}, stdout("stays\n")}, text("stays")},
 		{"clear_output that waits", []kernels.Output{stdout("gone\n"), {Kind: kernels.OutputClear, Wait: true}, stdout("stays\n")}, text("stays")},
@@ -338,7 +347,7 @@ func TestImagesFitTheBudget(t *testing.T) {
 	if size > defaultBudget.images {
 		t.Errorf("%d bytes of images", size)
 	}
-	if !strings.HasPrefix(got, "── image image/png 1568×104\n── image image/jpeg ") {
+	if !strings.HasPrefix(got, "── image image/png 1568×104\n"+text("[scaled down from 3000×200 pixels]")+"── image image/jpeg ") {
 		t.Errorf("got\n%s", got)
 	}
 	if !strings.Contains(got, "[image/png left out: the images of this result are too large together; show fewer") {

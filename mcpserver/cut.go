@@ -47,7 +47,7 @@ func (c *cutter) cut(p piece, head, tail int) {
 	c.kept = append(c.kept, textPieces(front, p.stderr)...)
 	if c.gap < 0 {
 		c.gap = len(c.kept)
-		c.kept = append(c.kept, piece{})
+		c.kept = append(c.kept, piece{readable: true})
 	}
 	missing := &c.kept[c.gap].missing
 	*missing = missing.plus(leftOf(p.text[len(front) : len(p.text)-len(back)]))

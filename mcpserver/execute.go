@@ -116,6 +116,7 @@ func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, err
 // of earlier cells, what was done to the cell, and one line that says where and how it ended.
 func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	r := v.result
+	v.shown.index = -1 // what is added from here on is no output of the kernel
 	if r.Error != nil && !v.shown.hasError() && v.from == 0 {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}

@@ -21,10 +21,11 @@ func (s *service) getTool() toolSpec {
 	return toolSpec{
 		name: getExecution, title: "Read a cell's result",
 		description: "Read the result of a cell, as often as you like; of one that still runs, what it has produced so far, after " +
-			"waiting for its end for wait_seconds.",
+			"waiting for its end for wait_seconds. With offset: a page of the whole output, where results leave out the middle.",
 		input: []mcp.ToolOption{
 			sessionArgument(), executionArgument(),
 			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark, which an earlier call gave")),
+			mcp.WithInteger("offset", mcp.Min(0.0), mcp.Description("Read the whole output from this character on")),
 			waitArgument("How long to wait for the cell's end; 0: not at all"),
 		},
 		readOnly: true, idempotent: true, handle: s.getExecution,
@@ -32,12 +33,15 @@ func (s *service) getTool() toolSpec {
 }
 
 func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "session_id", "execution_id", "since", "wait_seconds")
+	a := argumentsOf(r, "session_id", "execution_id", "since", "offset", "wait_seconds")
 	id, number := a.required("session_id"), a.number("execution_id")
-	since, wait := a.index("since", 0, 0), a.wait(defaultWait(r))
+	since, offset, wait := a.index("since", 0, 0), a.index("offset", 0, -1), a.wait(defaultWait(r))
 	e, err := s.execution(ctx, a, id, number)
 	if err != nil {
 		return toolError(err), nil
+	}
+	if offset >= 0 {
+		return s.pageOf(e, int64(offset)), nil
 	}
 	v := s.follow(ctx, r, e, since, wait)
 	switch {
@@ -79,6 +83,20 @@ func (s *service) whole(e *sessions.Execution, v view) *mcp.CallToolResult {
 	end := len(result.Content) - 1
 	result.Content = append(append(result.Content[:end:end], s.lateBlocks(late)...), result.Content[end])
 	return about(e, v, result)
+}
+
+// pageOf is a page of the whole output, with where it ends and how to read on.
+func (s *service) pageOf(e *sessions.Execution, offset int64) *mcp.CallToolResult {
+	p := s.readPage(e, offset, int64(s.budget.chars))
+	how := fmt.Sprintf("%s · characters %s to %s of %s", phaseText(e.Info()), thousands(p.from), thousands(p.next), thousands(p.total))
+	if !p.last() {
+		how += "; read on with " + place{session: e.SessionID(), execution: e.Number()}.readAt(p.next)
+	}
+	var content []mcp.Content
+	if p.text != "" {
+		content = append(content, mcp.NewTextContent(p.text))
+	}
+	return &mcp.CallToolResult{Content: append(content, mcp.NewTextContent(footer(e, how)))}
 }
 
 func (s *service) listExecutionsTool() toolSpec {

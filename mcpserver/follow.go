@@ -51,6 +51,7 @@ type view struct {
 // it goes on, if he wants to know.
 func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, from int, wait time.Duration) view {
 	v := view{shown: newArea(), from: from, next: from}
+	v.shown.place = s.placeOf(ctx, e, from)
 	p := s.startProgress(ctx, r, e)
 	defer p.stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
@@ -60,6 +61,7 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 			v.err = err
 			return v
 		}
+		v.shown.index = out.Index
 		v.shown.add(out.Output)
 		p.add(out.Output)
 	}

@@ -24,6 +24,7 @@ type world struct {
 	service *service
 	server  *server.MCPServer
 	kernels *kernelstest.Provisioner
+	owner   sessions.Owner
 	scopes  []string
 	notes   []note
 }
@@ -39,7 +40,8 @@ type note struct {
 
 func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	t.Helper()
-	w := &world{t: t, kernels: kernelstest.NewProvisioner(), scopes: []string{"python:execute", ScopeRead, ScopeManage}}
+	w := &world{t: t, kernels: kernelstest.NewProvisioner(), owner: sessions.Owner{Subject: "alice"},
+		scopes: []string{"python:execute", ScopeRead, ScopeManage}}
 	cfg := sessions.Config{
 		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {}},
 		Limits: kernels.Limits{Memory: 2 << 30}, Logger: slog.New(slog.DiscardHandler),
@@ -53,7 +55,7 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	}
 	w.service = newService(Config{
 		Sessions: m, Version: "1.2.3", Logger: cfg.Logger,
-		Owner:   func(context.Context) (sessions.Owner, error) { return sessions.Owner{Subject: "alice"}, nil },
+		Owner:   func(context.Context) (sessions.Owner, error) { return w.owner, nil },
 		Allowed: func(_ context.Context, scope string) bool { return slices.Contains(w.scopes, scope) },
 	})
 	began := time.Now()

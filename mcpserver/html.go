@@ -99,7 +99,16 @@ func (w *htmlWriter) open(tag atom.Atom) {
 		if isBlock(tag) {
 			w.line()
 		}
+		if media[tag] != "" {
+			w.text(" [" + media[tag] + "] ")
+		}
 	}
+}
+
+// media are the elements that a browser shows and a text cannot.
+var media = map[atom.Atom]string{
+	atom.Audio: "audio player", atom.Video: "video player", atom.Img: "image", atom.Svg: "drawing", atom.Canvas: "drawing",
+	atom.Iframe: "embedded page",
 }
 
 func (w *htmlWriter) close(tag atom.Atom) {

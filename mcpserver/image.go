@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
-	maxSide = 1568
+	// DefaultImageSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
+	DefaultImageSide = 1568
 	// maxPixels bounds the images that are decoded at all: 200 MB of memory.
 	maxPixels = 50_000_000
 	// minSide is the longest side below which an image is left out rather than made smaller.
@@ -35,33 +35,45 @@ const (
 // errNoRoom is returned for an image that does not fit even when it is made small.
 var errNoRoom = errors.New("the images of this result are too large together")
 
-// fitImage makes an image block of an image in base64, at most room bytes of base64 long. PNG and JPEG that fit go as they
-// are; others are decoded, scaled down and encoded again, as JPEG where PNG is too large.
-func fitImage(mime, encoded string, room int) (mcp.ImageContent, error) {
+// fitted is an image that fits a result.
+type fitted struct {
+	block mcp.ImageContent
+	// width and height are the original's; smaller tells that the block has fewer pixels.
+	width, height int
+	smaller       bool
+}
+
+// fitImage makes an image block of an image in base64, at most room bytes of base64 long and side pixels on its longest
+// side. PNG and JPEG that fit go as they are; others are decoded, scaled down and encoded again, as JPEG where PNG is too
+// large.
+func fitImage(mime, encoded string, room, side int) (fitted, error) {
 	room = min(room, maxImage)
 	if room < minRoom {
-		return mcp.ImageContent{}, errNoRoom
+		return fitted{}, errNoRoom
 	}
 	raw, err := decodeBase64(encoded)
 	if err != nil {
-		return mcp.ImageContent{}, err
+		return fitted{}, err
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(raw))
 	if err != nil {
-		return mcp.ImageContent{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+		return fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
 	if config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
-		return mcp.ImageContent{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
+		return fitted{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
 	}
-	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= maxSide
+	fit := fitted{width: config.Width, height: config.Height}
+	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= side
 	if asIs && base64.StdEncoding.EncodedLen(len(raw)) <= room {
-		return imageBlock("image/"+format, raw), nil
+		fit.block = imageBlock("image/"+format, raw)
+		return fit, nil
 	}
 	img, _, err := image.Decode(bytes.NewReader(raw))
 	if err != nil {
-		return mcp.ImageContent{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+		return fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
-	return shrink(img, format, room)
+	err = fit.shrink(img, format, room, side)
+	return fit, err
 }
 
 // decodeBase64 also takes base64 in lines, as some kernels write it.
@@ -73,31 +85,34 @@ func decodeBase64(s string) ([]byte, error) {
 	return raw, nil
 }
 
-// shrink encodes img so that it fits: as PNG if being scaled to maxSide is enough, else as JPEG, as small as need be.
-func shrink(img image.Image, format string, room int) (mcp.ImageContent, error) {
-	small := scale(img, maxSide)
-	if format != "jpeg" && (small != img || format != "png") {
+// shrink encodes img so that it fits: as PNG if being scaled to side is enough, else as JPEG, as small as need be.
+func (f *fitted) shrink(img image.Image, format string, room, side int) error {
+	small := scale(img, side)
+	f.smaller = small != img
+	if format != "jpeg" && (f.smaller || format != "png") {
 		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
-			return imageBlock("image/png", data), nil
+			f.block = imageBlock("image/png", data)
+			return nil
 		}
 	}
 	for range maxTries {
 		data, err := encodeJPEG(small)
 		if err != nil {
-			return mcp.ImageContent{}, err
+			return err
 		}
 		size := base64.StdEncoding.EncodedLen(len(data))
 		if size <= room {
-			return imageBlock("image/jpeg", data), nil
+			f.block = imageBlock("image/jpeg", data)
+			return nil
 		}
 		b := small.Bounds()
-		side := int(0.9 * math.Sqrt(float64(room)/float64(size)) * float64(max(b.Dx(), b.Dy())))
-		if side < minSide {
+		shorter := int(0.9 * math.Sqrt(float64(room)/float64(size)) * float64(max(b.Dx(), b.Dy())))
+		if shorter < minSide {
 			break
 		}
-		small = scale(small, side)
+		small, f.smaller = scale(small, shorter), true
 	}
-	return mcp.ImageContent{}, errNoRoom
+	return errNoRoom
 }
 
 // scale returns img with its longest side at most side pixels.

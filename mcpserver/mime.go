@@ -3,22 +3,29 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // mimeBundle is one output in several forms, by MIME type (Jupyter messaging, "display_data").
 type mimeBundle = map[string]json.RawMessage
 
 // placeholder is a text that says only that there is something to see in a richer form: "<Figure size 640x480 with 1
-// Axes>", "<IPython.core.display.HTML object>".
-var placeholder = regexp.MustCompile(`^<[\w.]+( object( at 0x[0-9a-f]+)?| size .* Axes)>$`)
+// Axes>", "<IPython.core.display.HTML object>", "<graphviz.graphs.Digraph at 0x7f0c>".
+var placeholder = regexp.MustCompile(`^<[\w.]+( object)?( at 0x[0-9a-f]+| size .* Axes)?>$`)
 
-// bundleText returns the form of a bundle that says most to a reader of text.
-func bundleText(data mimeBundle) string {
+// imageTypes are the forms that become image blocks, the best first.
+var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
+
+// maxSVG is the longest SVG that is shown as its source, in characters: a small drawing can be read, a plot cannot.
+const maxSVG = 4000
+
+// bundleText returns the form of a bundle that says most to a reader of text. kept says where forms are that he cannot
+// read.
+func bundleText(data mimeBundle, kept string) string {
 	if mime := firstOf(data, "text/markdown", "text/latex"); mime != "" {
 		return plain(mimeText(data[mime]))
 	}
@@ -32,29 +39,51 @@ func bundleText(data mimeBundle) string {
 	if html := htmlText(mimeText(data["text/html"])); html != "" {
 		return plain(html)
 	}
-	return joinLines(text, unreadable(data))
+	if svg := mimeText(data["image/svg+xml"]); svg != "" && utf8.RuneCountInString(svg) <= maxSVG {
+		return plain(svg)
+	}
+	return joinLines(text, unreadable(data, kept))
 }
 
 // unreadable names the forms that a model cannot read here.
-func unreadable(data mimeBundle) string {
+func unreadable(data mimeBundle, kept string) string {
 	var forms []string
 	for _, mime := range slices.Sorted(maps.Keys(data)) {
-		if mime != "text/plain" && !isImage(mime) {
-			forms = append(forms, fmt.Sprintf("%s, %s", clean(mime), plural(int64(len(mimeText(data[mime]))), "byte")))
+		if mime != "text/plain" && !slices.Contains(imageTypes, mime) {
+			forms = append(forms, clean(mime)+", "+formSize(mime, data[mime]))
 		}
 	}
 	if len(forms) == 0 {
 		return ""
 	}
-	note := "[not shown: " + strings.Join(forms, "; ")
-	if _, ok := data["image/svg+xml"]; ok {
-		note += "; display it as PNG to see it"
-	}
-	return note + "]"
+	return "[not shown: " + strings.Join(forms, "; ") + wayOut(data) + kept + "]"
 }
 
-func isImage(mime string) bool {
-	return strings.HasPrefix(mime, "image/") && mime != "image/svg+xml"
+// wayOut says how to show what cannot be shown in its form.
+func wayOut(data mimeBundle) string {
+	for mime := range data {
+		switch {
+		case mime == "image/svg+xml", strings.Contains(mime, "plotly"), strings.Contains(mime, "vega"), strings.Contains(mime, "bokeh"):
+			return "; make it a PNG, with matplotlib for example, to see it"
+		}
+	}
+	return ""
+}
+
+// formSize says how large a form is: of binary ones what their base64 stands for.
+func formSize(mime string, value json.RawMessage) string {
+	n := int64(len(mimeText(value)))
+	if !isText(mime) {
+		n = n / 4 * 3
+	}
+	return bytesText(n)
+}
+
+// isText tells whether a form is text or JSON; kernels send all others in base64.
+func isText(mime string) bool {
+	return strings.HasPrefix(mime, "text/") || mime == "image/svg+xml" || mime == "application/json" ||
+		strings.HasSuffix(mime, "+json") || strings.HasSuffix(mime, "+xml") || strings.HasPrefix(mime, "application/javascript") ||
+		strings.HasPrefix(mime, "application/xml")
 }
 
 // firstOf returns the first of the types that the bundle has, or "".

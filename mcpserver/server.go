@@ -30,6 +30,8 @@ type Config struct {
 	Health func(ctx context.Context) HealthReport
 	// Version is the server's, for clients.
 	Version string
+	// ImageSide is the longest side of an image in a result, in pixels. 0: DefaultImageSide.
+	ImageSide int
 	// Logger gets what operators should know. It is never given code, outputs or tokens. Nil means slog.Default.
 	Logger *slog.Logger
 	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
@@ -55,7 +57,11 @@ func newService(cfg Config) *service {
 		cfg.Logger = slog.Default()
 	}
 	cfg.Languages = cfg.languages()
-	return &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}
+	s := &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}
+	if cfg.ImageSide > 0 {
+		s.budget.side = cfg.ImageSide
+	}
+	return s
 }
 
 func (cfg Config) languages() []string {
@@ -70,11 +76,13 @@ func (s *service) server() *server.MCPServer {
 	hooks.AddAfterListTools(s.filterList)
 	srv := server.NewMCPServer("cellblock", s.Version,
 		server.WithTitle("cellblock"), server.WithInstructions(instructions),
-		server.WithToolCapabilities(false), server.WithHooks(hooks),
+		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false), server.WithResourceRecovery(),
+		server.WithHooks(hooks),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),
 		server.WithToolHandlerMiddleware(s.recovered), server.WithToolHandlerMiddleware(s.guarded))
 	for _, t := range s.tools() {
 		srv.AddTool(t.tool(), t.handle)
 	}
+	s.addResources(srv, hooks)
 	return srv
 }

@@ -20,7 +20,10 @@ func (l left) plus(m left) left {
 func (l left) none() bool { return l == left{} }
 
 // String is the line that stands where something is left out.
-func (l left) String() string {
+func (l left) String() string { return l.text("") }
+
+// text is String, and how to read on.
+func (l left) text(readOn string) string {
 	var parts []string
 	if l.chars > 0 || l.outputs == 0 {
 		parts = append(parts, fmt.Sprintf("%s (%s)", plural(l.chars, "character"), plural(l.lines, "line")))
@@ -28,7 +31,7 @@ func (l left) String() string {
 	if l.outputs > 0 {
 		parts = append(parts, plural(l.outputs, "output"))
 	}
-	return "… " + strings.Join(parts, " and ") + " left out here …"
+	return "… " + strings.Join(parts, " and ") + " left out here" + readOn + " …"
 }
 
 // leftOf counts text.

@@ -48,7 +48,7 @@ var (
 	rule    = regexp.MustCompile(`^-{20,}$`)
 	heading = regexp.MustCompile(`^(\S+ +)?Traceback \(most recent call last\):?$`)
 	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
-	place   = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
+	frameAt = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
 	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|lib/python[\d.]*)/)`)
 	arrow   = regexp.MustCompile(`^-+> ?\d*`)
 )
@@ -56,7 +56,7 @@ var (
 // add takes one element of a traceback.
 func (t *traceback) add(element string) {
 	lines := strings.Split(element, "\n")
-	if place.MatchString(lines[0]) {
+	if frameAt.MatchString(lines[0]) {
 		t.addFrame(lines)
 		return
 	}

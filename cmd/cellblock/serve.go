@@ -117,7 +117,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, b
 	}
 	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
 		Owner: requestOwner, Key: key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
-		Authorize: authorize, Logger: a.logger,
+		Authorize: a.authorize, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
 			auth.InsufficientScope(w, bearer, missingScope(err))
 		},
@@ -152,16 +152,24 @@ type scopeError struct {
 
 func (e *scopeError) Unwrap() error { return e.error }
 
-// authorize refuses a call of a tool, as its body names it, that the token may not make.
-func authorize(ctx context.Context, method, tool string) error {
-	if method != "tools/call" {
-		return nil
+// authorize refuses a request, as its body names it, that the token may not make: a call of a tool, or to read a resource.
+func (a *app) authorize(ctx context.Context, method, tool string) error {
+	has := func(scope string) bool { return tokenAllows(ctx, scope) }
+	switch method {
+	case "tools/call":
+		if scope, known := mcpserver.RequiredScope(tool); known && !a.mcp.Allows(tool, has) {
+			return lacking(scope, tool)
+		}
+	case "resources/read":
+		if !has(mcpserver.ScopeRead) {
+			return lacking(mcpserver.ScopeRead, "reading resources")
+		}
 	}
-	scope, known := mcpserver.RequiredScope(tool)
-	if !known || scope == "" || tokenAllows(ctx, scope) {
-		return nil
-	}
-	return &scopeError{scope: scope, error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, tool).
+	return nil
+}
+
+func lacking(scope, what string) error {
+	return &scopeError{scope: scope, error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, what).
 		WithHint("Ask for a token with that scope.")}
 }
 

@@ -1,0 +1,243 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
+)
+
+const (
+	// maxPage is the most characters that one reading of a resource may ask for.
+	maxPage = 1_000_000
+	// maxForms is the most that one output's forms may have together, in bytes, to be sent.
+	maxForms = 32 << 20
+	// maxListed is the most resources that are listed.
+	maxListed = 100
+)
+
+// addResources gives srv the outputs of cells as resources.
+func (s *service) addResources(srv *server.MCPServer, hooks *server.Hooks) {
+	hooks.AddAfterListResources(s.listResources)
+	hooks.AddAfterListResourceTemplates(s.filterTemplates)
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/output{?offset,limit}", "cell output",
+		mcp.WithTemplateDescription("Everything that a cell showed, as text, "+thousands(int64(s.budget.chars))+
+			" characters at once: offset skips, limit asks for more or fewer"),
+		mcp.WithTemplateMIMEType("text/plain")), s.resource(s.readOutput))
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/outputs/{index}", "single output",
+		mcp.WithTemplateDescription("One output of a cell in all its forms, as the kernel sent it: an image in its full size, an audio, HTML")),
+		s.resource(s.readForms))
+}
+
+// address is what the URI of a resource says.
+type address struct {
+	uri           string
+	session       string
+	execution     int
+	index         int
+	offset, limit int64
+}
+
+// parseAddress reads a URI strictly: what it does not know is an error.
+func parseAddress(uri string, limit int64) (address, error) {
+	a := address{uri: uri, limit: limit}
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "cellblock" || u.Host != "sessions" || u.User != nil || u.Fragment != "" {
+		return a, notAnAddress(uri)
+	}
+	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
+	if len(parts) < 4 || parts[1] != "executions" {
+		return a, notAnAddress(uri)
+	}
+	a.session = parts[0]
+	query := u.Query()
+	switch {
+	case len(parts) == 4 && parts[3] == "output":
+		err = readQuery(query, &a)
+	case len(parts) == 5 && parts[3] == "outputs" && len(query) == 0:
+		a.index, err = strconv.Atoi(parts[4])
+	default:
+		return a, notAnAddress(uri)
+	}
+	n, numberErr := strconv.Atoi(parts[2])
+	if err != nil || numberErr != nil || n < 1 || a.index < 0 {
+		return a, notAnAddress(uri)
+	}
+	a.execution = n
+	return a, nil
+}
+
+func readQuery(query url.Values, a *address) (err error) {
+	for name, values := range query {
+		var n int64
+		if n, err = strconv.ParseInt(values[len(values)-1], 10, 64); err != nil || n < 0 {
+			return fmt.Errorf("%s is not a number", name)
+		}
+		switch name {
+		case "offset":
+			a.offset = min(n, 1<<40)
+		case "limit":
+			a.limit = max(1, min(n, maxPage))
+		default:
+			return fmt.Errorf("%s is not known", name)
+		}
+	}
+	return nil
+}
+
+func notAnAddress(uri string) error {
+	return fault.New(fault.NotFound, "there is no resource %q", clean(uri)).
+		WithHint("write it as %s or …/outputs/INDEX", outputURI("SESSION_ID", 1)+"?offset=0")
+}
+
+// resource makes a handler of a reading. It checks what every reading needs: the scope, and that the cell is the caller's.
+func (s *service) resource(read func(e *sessions.Execution, a address) ([]mcp.ResourceContents, error)) server.ResourceTemplateHandlerFunc {
+	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		contents, err := s.readResource(ctx, r.Params.URI, read)
+		if err != nil {
+			transport.Fail(ctx, err)
+			return nil, fmt.Errorf("%s", plain(fault.Text(err)))
+		}
+		return contents, nil
+	}
+}
+
+func (s *service) readResource(ctx context.Context, uri string, read func(*sessions.Execution, address) ([]mcp.ResourceContents, error)) ([]mcp.ResourceContents, error) {
+	if !s.Allowed(ctx, ScopeRead) {
+		return nil, fault.New(fault.Forbidden, "reading resources needs the scope %q, which this token does not have", ScopeRead).
+			WithHint("use a token with the scope %q", ScopeRead)
+	}
+	a, err := parseAddress(uri, int64(s.budget.chars))
+	if err != nil {
+		return nil, err
+	}
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Sessions.Execution(ctx, owner, a.session, a.execution)
+	if err != nil {
+		return nil, err
+	}
+	return read(e, a)
+}
+
+// readOutput is a page of the whole output. Where more follows, its last line says how to read on.
+func (s *service) readOutput(e *sessions.Execution, a address) ([]mcp.ResourceContents, error) {
+	p := s.readPage(e, a.offset, a.limit)
+	c := mcp.TextResourceContents{
+		URI: a.uri, MIMEType: "text/plain", Text: p.text,
+		Meta: map[string]any{ExecutionMeta: map[string]any{"offset": p.from, "next": p.next, "characters": p.total, "lines": p.lines}},
+	}
+	if !p.last() {
+		c.Text = joinLines(c.Text, fmt.Sprintf("… %s more: %s?offset=%d …", plural(p.total-p.next, "character"), outputURI(a.session, a.execution), p.next))
+	}
+	return []mcp.ResourceContents{c}, nil
+}
+
+// readForms is one output in all its forms.
+func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceContents, error) {
+	out, ok := outputAt(e, a.index)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "cell %d of session %q has no output %d", a.execution, a.session, a.index)
+	}
+	size := 0
+	for _, value := range out.Data {
+		size += len(value)
+	}
+	if size > maxForms {
+		return nil, fault.New(fault.Invalid, "the output has %s, more than the %s that are sent in one piece", bytesText(int64(size)), bytesText(maxForms)).
+			WithHint("let code write it into a file in the workspace")
+	}
+	return formsOf(out, a.uri), nil
+}
+
+// outputAt returns the output of an index, if it is kept.
+func outputAt(e *sessions.Execution, index int) (kernels.Output, bool) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for out, err := range e.OutputsFrom(now, index) {
+		if err == nil && out.Kind != kernels.OutputNotice {
+			return out.Output, out.Index == index
+		}
+	}
+	for _, out := range e.LateFrom(index) {
+		return out.Output, out.Index == index
+	}
+	return kernels.Output{}, false
+}
+
+func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {
+	text := func(mime, text string) mcp.ResourceContents {
+		return mcp.TextResourceContents{URI: uri, MIMEType: mime, Text: text}
+	}
+	switch out.Kind {
+	case kernels.OutputStream:
+		return []mcp.ResourceContents{text("text/plain", out.Text)}
+	case kernels.OutputError:
+		return []mcp.ResourceContents{text("text/plain", plain(strings.Join(out.Error.Traceback, "\n")))}
+	}
+	var forms []mcp.ResourceContents
+	for _, mime := range slices.Sorted(maps.Keys(out.Data)) {
+		if isText(mime) {
+			forms = append(forms, text(mime, formText(mime, out.Data[mime])))
+			continue
+		}
+		blob := strings.Join(strings.Fields(mimeText(out.Data[mime])), "")
+		if _, err := decodeBase64(blob); err != nil {
+			forms = append(forms, text(mime, blob))
+			continue
+		}
+		forms = append(forms, mcp.BlobResourceContents{URI: uri, MIMEType: mime, Blob: blob})
+	}
+	return forms
+}
+
+func formText(mime string, value json.RawMessage) string {
+	if strings.HasSuffix(mime, "json") {
+		return compact(value)
+	}
+	return mimeText(value)
+}
+
+// listResources lists the output of the last cell of each session, those used last first.
+func (s *service) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
+	if !s.Allowed(ctx, ScopeRead) {
+		return
+	}
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return
+	}
+	infos, err := s.Sessions.List(ctx, owner)
+	if err != nil {
+		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
+		return
+	}
+	for _, info := range infos[:min(len(infos), maxListed)] {
+		if info.Executions > 0 {
+			result.Resources = append(result.Resources, mcp.NewResource(outputURI(info.ID, info.Executions),
+				fmt.Sprintf("Output of cell %d in session %s", info.Executions, info.ID), mcp.WithMIMEType("text/plain")))
+		}
+	}
+}
+
+// filterTemplates takes from a list what the caller may not read.
+func (s *service) filterTemplates(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, result *mcp.ListResourceTemplatesResult) {
+	if !s.Allowed(ctx, ScopeRead) {
+		result.ResourceTemplates = []mcp.ResourceTemplate{}
+	}
+}
