@@ -35,7 +35,7 @@ func TestBare(t *testing.T) {
 	shim := kernelstest.BuildShim(t)
 	kernelstest.TestProvisioner(t, kernelstest.Setup{
 		New:        func(t *testing.T, dir string) kernels.Provisioner { return newBare(t, shim, dir) },
-		Kernelspec: kernelstest.Python,
+		Kernelspec: kernelstest.Python, Weak: true,
 	})
 }
 

@@ -22,6 +22,9 @@ type Setup struct {
 	Image      string
 	// Fake tells that the kernels run scripts and not Python: what needs real user code is left out.
 	Fake bool
+	// Weak tells that the provisioner isolates nothing, by design: what it does not claim to enforce is left out, also
+	// where nothing may be skipped.
+	Weak bool
 }
 
 // TestProvisioner is the suite that every provisioner passes. Each case says in its name what a user relies on.

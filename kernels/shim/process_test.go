@@ -97,7 +97,7 @@ for k in ('JPY_PARENT_PID', 'PYDEVD_USE_FRAME_EVAL', 'TERM', 'CLICOLOR', 'CLICOL
 status = dict(l.split(':', 1) for l in open('/proc/self/status'))
 print(sorted(env))
 print(os.getsid(0) == os.getpid(), os.readlink('/proc/self/fd/0'), open('/proc/self/oom_score_adj').read().strip(), os.getcwd())
-print(status['SigBlk'].strip(), int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24), status['NoNewPrivs'].strip())
+print(status['SigBlk'].strip(), int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24 | 3 << 31), status['NoNewPrivs'].strip())
 print(sorted(x for x in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + x) and 'listener' in os.readlink('/proc/self/fd/' + x)))
 print(oct(os.stat([a for a in open('/proc/self/cmdline').read().split('\0') if a.endswith('.json')][0]).st_mode))
 `)
