@@ -24,6 +24,19 @@ type budget struct {
 // defaultBudget is 10,000 tokens of text and, with the images, 1 MB.
 var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000, side: DefaultImageSide}
 
+// minus is what is left of a budget after blocks.
+func (b budget) minus(blocks []mcp.Content) budget {
+	for _, block := range blocks {
+		switch c := block.(type) {
+		case mcp.TextContent:
+			b.chars -= utf8.RuneCountInString(c.Text) + perBlock
+		case mcp.ImageContent:
+			b.images -= len(c.Data)
+		}
+	}
+	return b
+}
+
 // perBlock is what a text costs beside its characters; it bounds the number of blocks.
 const perBlock = 40
 

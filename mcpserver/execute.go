@@ -120,10 +120,7 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if r.Error != nil && !v.shown.hasError() && v.from == 0 {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
-	content := s.outputs(e, v)
-	for _, late := range e.Late() {
-		content = append(content, s.lateBlocks(late)...)
-	}
+	content := append(s.outputs(e, v), s.lateBlocks(e.Late()...)...)
 	if remark := remarkOn(e, r); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
@@ -140,20 +137,31 @@ func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
 	return append(content, v.shown.blocks(s.budget, s.Sessions.Config().Limits.Memory)...)
 }
 
-// lateBudget bounds what one result tells of an earlier cell's late output.
+// lateBudget bounds what one result tells of the late output of all earlier cells together.
 var lateBudget = budget{chars: 4000, images: 200_000}
 
-func (s *service) lateBlocks(late sessions.Late) []mcp.Content {
-	shown := newArea()
-	for _, out := range late.Outputs {
-		shown.add(out)
+// lateBlocks tells what earlier cells have produced after their end, as far as the budget goes.
+func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
+	room := lateBudget
+	var content []mcp.Content
+	for i, late := range cells {
+		if room.chars <= 0 {
+			rest := plural(int64(len(cells)-i), "more cell")
+			return append(content, mcp.NewTextContent("["+rest+" went on in the background; get_execution reads what they produced]"))
+		}
+		shown := newArea()
+		for _, out := range late.Outputs {
+			shown.add(out)
+		}
+		blocks := shown.blocks(room, 0)
+		if len(blocks) == 0 {
+			continue
+		}
+		head := mcp.NewTextContent(fmt.Sprintf("[cell %d went on in the background and produced:]", late.Number))
+		content = append(append(content, head), blocks...)
+		room = room.minus(blocks)
 	}
-	blocks := shown.blocks(lateBudget, 0)
-	if len(blocks) == 0 {
-		return nil
-	}
-	head := mcp.NewTextContent(fmt.Sprintf("[cell %d went on in the background and produced:]", late.Number))
-	return append([]mcp.Content{head}, blocks...)
+	return content
 }
 
 // remarkOn says in sentences what happened to a cell that did not simply end, and what that means for the session.

@@ -10,6 +10,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/sessions"
 )
 
 func TestExecute(t *testing.T) {
@@ -85,6 +86,35 @@ func TestLateOutputIsTold(t *testing.T) {
 		w.run("s", "late 1s from a thread")
 		time.Sleep(2 * time.Second)
 		w.run("s", "print now").expect(t, false, "now\n[cell 1 went on in the background and produced:]\nfrom a thread\n[session s · cell 2")
+	})
+}
+
+// What is told of many earlier cells is bounded together.
+func TestLateOutputOfManyCellsIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		for range 20 {
+			w.run("s", "late 10s "+strings.Repeat("x", 3000))
+		}
+		time.Sleep(time.Minute)
+		got := w.run("s", "print now")
+		got.expect(t, false, "[cell 1 went on", "more cells went on in the background; get_execution reads")
+		if len(got.String()) > 2*lateBudget.chars {
+			t.Errorf("%d characters", len(got.String()))
+		}
+	})
+}
+
+// A call holds no more of its cell than the session does, however long the cell goes on.
+func TestCallHoldsNoMoreThanTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *sessions.Config) { c.RecordBytes = 20_000 })
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		got := w.run("s", strings.Repeat("png\nsleep 1ms\n", 300))
+		got.expect(t, false, "outputs left out here")
+		if n := strings.Count(got.String(), "(image/png)"); n > 100 || n < 10 {
+			t.Errorf("%d of 300 images, of which the session keeps fewer", n)
+		}
 	})
 }
 

@@ -47,8 +47,9 @@ type view struct {
 	result sessions.Result
 }
 
-// follow collects what a cell shows, until it ends, the wait is over or the call ends, and tells the caller meanwhile how
-// it goes on, if he wants to know.
+// follow waits until a cell ends, the wait is over or the call ends, tells the caller meanwhile how it goes on, if he wants
+// to know, and then collects what the cell has shown. It is collected in the end and not as it comes: what the session
+// keeps of a cell is bounded, what a cell shows while it runs is not.
 func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, from int, wait time.Duration) view {
 	v := view{shown: newArea(), from: from, next: from}
 	v.shown.place = s.placeOf(ctx, e, from)
@@ -57,15 +58,23 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
 	defer cancel()
 	for out, err := range e.OutputsFrom(ctx, from) {
-		if v.next = out.Next; err != nil {
+		if err != nil {
 			v.err = err
-			return v
+			break
+		}
+		p.add(out.Output)
+	}
+	cancel()
+	for out, err := range e.OutputsFrom(ctx, from) { // what is there now
+		if v.next = out.Next; err != nil {
+			break
 		}
 		v.shown.index = out.Index
 		v.shown.add(out.Output)
-		p.add(out.Output)
 	}
-	v.result, v.err = e.Wait(context.WithoutCancel(ctx)) // it has ended
+	if v.err == nil {
+		v.result, v.err = e.Wait(context.WithoutCancel(ctx)) // it has ended
+	}
 	return v
 }
 
