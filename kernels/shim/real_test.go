@@ -81,15 +81,15 @@ func checkNumbers(t *testing.T, text string, n, but int) {
 func TestJournalOverflowElides(t *testing.T) {
 	b, c := ready(t, func(c *stream.Config) { c.JournalBytes, c.TailBytes = 1<<20, 10_000 })
 	marker := filepath.Join(b.config.Dir, "done")
-	id := c.execute(fmt.Sprintf("for i in range(50000): print('%%09d' %% i, flush=i %% 100 == 0)\nopen(%q, 'w').close()", marker))
+	id := c.execute(fmt.Sprintf("for i in range(200000): print('%%09d' %% i, flush=i %% 100 == 0)\nopen(%q, 'w').close()", marker))
 	c.find("busy", func(f frame) bool { return f.event == nil && f.msg.Parent.MsgID == id })
 	after := c.last
 	c.close()
 	waitForFile(t, marker)
 	again := b.dial(&after)
 	r := again.finish(id)
-	checkElided(t, r, "stdout", 50000*10, 50000)
-	if !strings.HasPrefix(r.text["stdout"], "000000000\n") || !strings.HasSuffix(r.text["stdout"], "000049999\n") {
+	checkElided(t, r, "stdout", 200000*10, 200000)
+	if !strings.HasPrefix(r.text["stdout"], "000000000\n") || !strings.HasSuffix(r.text["stdout"], "000199999\n") {
 		t.Fatal("head or tail is missing")
 	}
 }
