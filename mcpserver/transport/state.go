@@ -35,7 +35,8 @@ func (k SessionKey) Seal(owner string, state []byte, until time.Time) string {
 // Open returns the state of a sealed text that is still good at a time. The error is ErrState.
 func (k SessionKey) Open(owner, sealed string, now time.Time) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
-	if err != nil || len(b) < stateHead+sha256.Size || b[0] != stateForm {
+	whole := len(sealed) == base64.RawURLEncoding.EncodedLen(len(b)) // without line breaks, which decoding skips
+	if err != nil || !whole || len(b) < stateHead+sha256.Size || b[0] != stateForm {
 		return nil, ErrState
 	}
 	signed, mac := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
