@@ -17,12 +17,14 @@ type budget struct {
 	chars int
 	// images is for all images together, in bytes of base64.
 	images int
+	// pixels is how many may be decoded for all images together.
+	pixels int
 	// side is the longest side of an image, in pixels.
 	side int
 }
 
 // defaultBudget is 10,000 tokens of text and, with the images, 1 MB.
-var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000, side: DefaultImageSide}
+var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000, pixels: 200_000_000, side: DefaultImageSide}
 
 // minus is what is left of a budget after blocks.
 func (b budget) minus(blocks []mcp.Content) budget {
@@ -31,7 +33,7 @@ func (b budget) minus(blocks []mcp.Content) budget {
 		case mcp.TextContent:
 			b.chars -= utf8.RuneCountInString(c.Text) + perBlock
 		case mcp.ImageContent:
-			b.images -= len(c.Data)
+			b.images -= max(len(c.Data), minRoom)
 		}
 	}
 	return b
@@ -131,14 +133,15 @@ func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageConte
 	if mime == "" {
 		return nil, ""
 	}
-	fit, err := fitImage(mime, mimeText(data[mime]), b.images, b.side)
+	fit, err := fitImage(mime, mimeText(data[mime]), *b)
+	b.pixels -= fit.width * fit.height
 	switch {
 	case errors.Is(err, errNoRoom):
 		return nil, "[" + mime + " left out: " + err.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
 	case err != nil:
 		return nil, "[" + mime + " left out: " + clean(err.Error()) + kept + "]"
 	}
-	b.images -= len(fit.block.Data)
+	b.images -= max(len(fit.block.Data), minRoom)
 	if fit.smaller {
 		note = fmt.Sprintf("[scaled down from %d×%d pixels%s]", fit.width, fit.height, kept)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"cellblock/kernels"
 	"cellblock/kernels/stream"
+	"cellblock/sessions"
 )
 
 func stdout(text string) kernels.Output {
@@ -352,6 +353,51 @@ func TestImagesFitTheBudget(t *testing.T) {
 	}
 	if !strings.Contains(got, "[image/png left out: the images of this result are too large together; show fewer") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// A broken image would make a model's provider refuse the whole conversation.
+func TestBrokenImageIsNotPassedOn(t *testing.T) {
+	for _, encoded := range []string{picture(40, 30, true), base64.StdEncoding.EncodeToString(jpegOf(t, 40, 30))} {
+		raw, _ := base64.StdEncoding.DecodeString(encoded)
+		cut := base64.StdEncoding.EncodeToString(raw[:len(raw)-len(raw)/3])
+		got := dump(render(display("image/png", cut, "text/plain", "a plot")))
+		if strings.Contains(got, "── image") || !strings.Contains(got, "cannot be decoded") {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+func jpegOf(t *testing.T, w, h int) []byte {
+	t.Helper()
+	data, err := encodeJPEG(image.NewRGBA(image.Rect(0, 0, w, h)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
+	got := dump(render(slices.Repeat([]kernels.Output{display("image/png", picture(2, 2, false))}, 1000)...))
+	if n := strings.Count(got, "── image"); n < 20 || n > 60 {
+		t.Errorf("%d small images", n)
+	}
+	a, b := newArea(), defaultBudget
+	for range 8 {
+		a.add(display("image/png", picture(700, 600, false)))
+	}
+	b.pixels = 4*700*600 + 1
+	if n := strings.Count(dump(a.blocks(b, 0)), "── image"); n != 4 {
+		t.Errorf("%d images were decoded, and there was room for the pixels of 4", n)
+	}
+}
+
+// What comes late is shown as large as what comes in time.
+func TestLateImagesKeepTheirSize(t *testing.T) {
+	s := &service{budget: defaultBudget}
+	got := dump(s.lateBlocks(sessions.Late{Number: 1, Outputs: []kernels.Output{display("image/png", picture(40, 30, false))}}))
+	if !strings.Contains(got, "── image image/png 40×30") {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -138,11 +138,12 @@ func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
 }
 
 // lateBudget bounds what one result tells of the late output of all earlier cells together.
-var lateBudget = budget{chars: 4000, images: 200_000}
+var lateBudget = budget{chars: 4000, images: 200_000, pixels: 50_000_000}
 
 // lateBlocks tells what earlier cells have produced after their end, as far as the budget goes.
 func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
 	room := lateBudget
+	room.side = s.budget.side
 	var content []mcp.Content
 	for i, late := range cells {
 		if room.chars <= 0 {

@@ -11,6 +11,7 @@ import (
 	"image/png"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/image/draw"
@@ -20,20 +21,25 @@ import (
 const (
 	// DefaultImageSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
 	DefaultImageSide = 1568
-	// maxPixels bounds the images that are decoded at all: 200 MB of memory.
+	// maxPixels bounds the images that are decoded at all: 200 MB of memory, and three times that for a progressive JPEG.
 	maxPixels = 50_000_000
+	// fewPixels is how many an image may have that is decoded beside others; of larger ones, one at a time is.
+	fewPixels = 4_000_000
 	// minSide is the longest side below which an image is left out rather than made smaller.
 	minSide = 256
 	// maxImage is the most that one image may take of a result, in bytes of base64: others want room too.
 	maxImage = 400_000
-	// minRoom is the room below which no image is tried.
-	minRoom = 8_000
+	// minRoom is the room below which no image is tried, and the least that an image takes: it bounds their number.
+	minRoom = 16_000
 	// maxTries bounds the work for one image.
 	maxTries = 4
 )
 
 // errNoRoom is returned for an image that does not fit even when it is made small.
 var errNoRoom = errors.New("the images of this result are too large together")
+
+// large is held by who decodes an image of more than fewPixels.
+var large sync.Mutex
 
 // fitted is an image that fits a result.
 type fitted struct {
@@ -43,11 +49,11 @@ type fitted struct {
 	smaller       bool
 }
 
-// fitImage makes an image block of an image in base64, at most room bytes of base64 long and side pixels on its longest
-// side. PNG and JPEG that fit go as they are; others are decoded, scaled down and encoded again, as JPEG where PNG is too
-// large.
-func fitImage(mime, encoded string, room, side int) (fitted, error) {
-	room = min(room, maxImage)
+// fitImage makes an image block of an image in base64 that fits the budget. PNG and JPEG that fit go as they are; others
+// are scaled down and encoded again, as JPEG where PNG is too large. All are decoded to their end first: clients pass
+// images on, and a model's provider refuses every later request of a conversation that holds a broken one.
+func fitImage(mime, encoded string, b budget) (fitted, error) {
+	room := min(b.images, maxImage)
 	if room < minRoom {
 		return fitted{}, errNoRoom
 	}
@@ -62,18 +68,24 @@ func fitImage(mime, encoded string, room, side int) (fitted, error) {
 	if config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
 		return fitted{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
 	}
+	if config.Width*config.Height > b.pixels {
+		return fitted{}, errNoRoom
+	}
 	fit := fitted{width: config.Width, height: config.Height}
-	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= side
+	if config.Width*config.Height > fewPixels {
+		large.Lock()
+		defer large.Unlock()
+	}
+	img, _, err := image.Decode(bytes.NewReader(raw))
+	if err != nil {
+		return fit, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+	}
+	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= b.side
 	if asIs && base64.StdEncoding.EncodedLen(len(raw)) <= room {
 		fit.block = imageBlock("image/"+format, raw)
 		return fit, nil
 	}
-	img, _, err := image.Decode(bytes.NewReader(raw))
-	if err != nil {
-		return fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
-	}
-	err = fit.shrink(img, format, room, side)
-	return fit, err
+	return fit, fit.shrink(img, format, room, b.side)
 }
 
 // decodeBase64 also takes base64 in lines, as some kernels write it.
