@@ -40,7 +40,8 @@ var layers = []layer{
 	},
 	{
 		"sessions", []string{"kernels", "kernels/stream", "images", "internal/..."},
-		"sessions own the Store's contract, so they cannot know who keeps it",
+		"sessions know owners, not tokens, and kernels, not how they are launched; the Store's contract is theirs, so they " +
+			"cannot know who keeps it",
 	},
 	{
 		"sessions/...", []string{"sessions/...", "kernels", "kernels/stream", "images", "internal/..."},
