@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -160,7 +161,9 @@ func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, s
 
 // dialMCP connects to a server as an MCP client.
 func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
-	t, err := transport.NewStreamableHTTP(endpoint, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
+	t, err := transport.NewStreamableHTTP(endpoint,
+		transport.WithHTTPBasicClient(&http.Client{Transport: refusals{http.DefaultTransport}}),
+		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +186,8 @@ func callError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fault.New(fault.Cancelled, "interrupted; the cell was told to stop")
 	}
-	var unauthorized interface{ Unwrap() error }
-	if errors.As(err, &unauthorized) && strings.Contains(err.Error(), "401") {
-		return fault.New(fault.Unauthenticated, "the server does not accept the token: %w", err).
-			WithHint("Mint one with `cellblock token` and the server's --data-dir.")
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return refused
 	}
 	if strings.Contains(err.Error(), "connection refused") {
 		return fault.New(fault.Unavailable, "no server answers: %w", err).WithHint("Start one: cellblock serve")
@@ -226,7 +227,8 @@ func (l *liveOutput) rest(text string) {
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if i := slices.Index(live, line); i >= 0 {
+		same := func(printed string) bool { return trimBlanks(printed) == trimBlanks(line) } // a block's end has lost its blanks
+		if i := slices.IndexFunc(live, same); i >= 0 {
 			live = live[i+1:]
 			continue
 		}
@@ -238,6 +240,8 @@ func (l *liveOutput) rest(text string) {
 		l.printed.WriteString("\n")
 	}
 }
+
+func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
 
 // print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
 func (o execOptions) print(result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) error {

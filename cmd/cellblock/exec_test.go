@@ -23,6 +23,7 @@ func TestLiveOutputIsPrintedOnce(t *testing.T) {
 		"standard error marked": {[]string{"a\n", "oops\n"}, "a\n[stderr]\noops\n1", "a\noops\n[stderr]\n1\n"},
 		"a middle left out":     {[]string{"1\n2\n3\n4\n"}, "1\n… left out …\n4\nend", "1\n2\n3\n4\n… left out …\nend\n"},
 		"lines of a kind":       {[]string{"x\nx\n"}, "x\nx\nx", "x\nx\nx\n"},
+		"blanks at the end":     {[]string{"x \n"}, "x", "x \n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

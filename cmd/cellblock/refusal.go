@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"cellblock/internal/fault"
+)
+
+// maxRefusal bounds what is read of an answer that refuses a request, in bytes; those of ours are a few hundred.
+const maxRefusal = 64 << 10
+
+// refusals makes errors of ours of the answers by which a server of ours refuses a request before MCP sees it: a token that
+// does not hold, a scope that is missing, a host that is not allowed. The MCP client would keep their status alone.
+type refusals struct{ http.RoundTripper }
+
+// RoundTrip sends a request.
+func (r refusals) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.RoundTripper.RoundTrip(request)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
+	}
+	start, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	if refused := refusalIn(start); err == nil && refused != nil {
+		_ = response.Body.Close()
+		return nil, refused
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), response.Body), response.Body}
+	return response, nil
+}
+
+// refusalIn returns the error that a body stands for, nil if it is none of ours.
+func refusalIn(body []byte) error {
+	var said struct {
+		Kind          *fault.Kind
+		Message, Hint string
+	}
+	if json.Unmarshal(body, &said) != nil || said.Kind == nil || said.Message == "" {
+		return nil
+	}
+	err := fault.New(*said.Kind, "the server refuses: %s", said.Message)
+	if *said.Kind == fault.Unauthenticated || *said.Kind == fault.Forbidden {
+		said.Hint = strings.TrimSpace(said.Hint + " In dev mode `cellblock token`, with the server's --data-dir, mints one.")
+	}
+	return err.WithHint("%s", said.Hint)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+)
+
+// What a server says when it refuses reaches the person who typed the command, with the exit status of its kind.
+func TestRefusalsAreReadable(t *testing.T) {
+	dev, err := auth.EnsureDev(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	poor, err := dev.Mint(auth.TokenSpec{Scopes: []string{"sessions:read"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		auth.InsufficientScope(w, auth.BearerOptions{}, "python:execute")
+	})
+	server := httptest.NewServer(auth.RequireBearer(dev.Verifier(), auth.BearerOptions{})(behind))
+	defer server.Close()
+	for token, want := range map[string][]string{
+		"nonsense": {"the token is not a JSON Web Token", "cellblock token"},
+		poor:       {"lacks a scope", "python:execute"},
+	} {
+		_, err := dialMCP(t.Context(), server.URL, token, func(mcp.JSONRPCNotification) {})
+		for _, part := range want {
+			if err == nil || !strings.Contains(fault.Text(err), part) {
+				t.Errorf("%q is missing in %v", part, err)
+			}
+		}
+		if fault.ExitCode(err) != 77 {
+			t.Errorf("exit status %d of %v", fault.ExitCode(err), err)
+		}
+	}
+}
