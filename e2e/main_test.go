@@ -138,7 +138,12 @@ func startIn(t *testing.T, dataDir, runtime string, args ...string) *server {
 	}
 	ready := make(chan string, 1)
 	go s.follow(bufio.NewScanner(stderr), ready)
-	t.Cleanup(func() { s.stop(t) })
+	t.Cleanup(func() {
+		s.stop(t)
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", s.logged())
+		}
+	})
 	select {
 	case s.ready = <-ready:
 	case <-s.exited:
