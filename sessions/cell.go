@@ -14,6 +14,11 @@ import (
 type run struct {
 	s *session
 	e *Execution
+	// sent is closed when the cell is on its way to the kernel or cannot be sent; recall gives up sending it.
+	sent   chan struct{}
+	recall context.CancelFunc
+	// unsent says, when sent is closed, why the cell did not reach the kernel.
+	unsent error
 	// ended is closed when outcome is final.
 	ended   chan struct{}
 	outcome kernels.Result
@@ -31,34 +36,32 @@ type run struct {
 func (s *session) runCell(e *Execution) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	sending, recall := context.WithCancel(ctx)
+	defer recall()
 	e.begin(s.takeNews())
-	r := &run{s: s, e: e, ended: make(chan struct{})}
+	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
-	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Code: e.code, StoreHistory: true, MsgID: e.msgID})
-	if err != nil && !s.kernelGone() {
-		s.settle(e, Result{}, notSent(err))
-		return
-	}
-	if err != nil {
-		r.outcome = r.fallen(err)
-		close(r.ended)
-	} else {
-		go r.drain(ctx, running)
-		r.supervise()
-		r.await(cancel)
-	}
+	go r.follow(ctx, sending, s.kernel.client)
+	r.supervise()
+	r.await(cancel)
 	r.conclude()
 }
 
-// notSent is the error of a cell that did not reach a kernel that lives.
-func notSent(err error) error {
-	f := fault.New(fault.Unavailable, "the cell did not run, because it could not be sent to the kernel: %w", err)
-	return f.WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
+// follow sends the cell, which takes its time while the connection to the kernel is down, and records what it produces.
+func (r *run) follow(ctx, sending context.Context, c client) {
+	defer close(r.ended)
+	running, err := c.Execute(sending, kernels.ExecuteRequest{Code: r.e.code, StoreHistory: true, MsgID: r.e.msgID})
+	if err != nil {
+		r.outcome, r.unsent = r.fallen(err), err
+	}
+	close(r.sent)
+	if err == nil {
+		r.drain(ctx, running)
+	}
 }
 
 // drain records outputs until the cell has ended. Recording never blocks, so the kernel is never held up.
 func (r *run) drain(ctx context.Context, running cell) {
-	defer close(r.ended)
 	for {
 		out, err := running.Next(ctx)
 		switch {
@@ -73,6 +76,19 @@ func (r *run) drain(ctx context.Context, running cell) {
 			return
 		}
 	}
+}
+
+// neverSent is the error of a cell that did not reach its kernel, though that lives.
+func (r *run) neverSent() error {
+	switch {
+	case r.cancelled:
+		return fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
+	case r.timedOut:
+		return fault.New(fault.Timeout, "the cell did not run: the connection to its kernel was lost, and did not come back within %v",
+			r.e.timeout).WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
+	}
+	return fault.New(fault.Unavailable, "the cell did not run, because it could not be sent to the kernel: %w", r.unsent).
+		WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
 }
 
 // fallen is the result of a cell that could not be followed to its end.
@@ -129,6 +145,11 @@ func (r *run) over() bool {
 func (r *run) conclude() {
 	s := r.s
 	result := Result{Result: r.outcome, TimedOut: r.timedOut, Cancelled: r.cancelled, Interrupt: r.report}
+	if r.unsent != nil && r.replaced == "" && s.ctx.Err() == nil && !s.kernelGone() {
+		s.settle(r.e, Result{TimedOut: r.timedOut, Cancelled: r.cancelled}, r.neverSent())
+		r.renew(result.Interrupt)
+		return
+	}
 	if cutOff := r.replaced != "" || s.ctx.Err() != nil; cutOff && result.Status == kernels.StatusIncomplete {
 		result.Status = kernels.StatusDied
 	}

@@ -64,7 +64,8 @@ type Result struct {
 type InterruptReport struct {
 	// Ran tells whether a cell was running; if not, nothing was done.
 	Ran bool
-	// Rung is the step that stopped it: "interrupt", "kill_children" or "restart".
+	// Rung is the step that stopped it: "interrupt", "kill_children" or "restart"; empty for a cell that was still waiting
+	// for the connection to its kernel.
 	Rung string
 	// VariablesKept tells whether the kernel still has its variables.
 	VariablesKept bool

@@ -25,6 +25,7 @@ type fakeProvisioner struct {
 	stopTime   time.Duration
 	readyErr   atomic.Pointer[error]
 	restartErr error
+	unplugged  atomic.Bool // cells cannot be sent: the connection is down
 
 	launched atomic.Int64
 	live     atomic.Int64
@@ -128,7 +129,15 @@ func (c *fakeClient) Ready(context.Context) error {
 	return nil
 }
 
-func (c *fakeClient) Execute(_ context.Context, r kernels.ExecuteRequest) (cell, error) {
+func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
+	if c.p.unplugged.Load() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.done:
+			return nil, c.Err()
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {

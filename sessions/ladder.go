@@ -12,10 +12,15 @@ const (
 	RungRestart      = "restart"
 )
 
-// climb ends the running cell with the least that works: interrupt it; kill the processes that it started; restart its
-// kernel. Each rung has grace to show that it worked.
+// climb ends the running cell with the least that works: do not send it; interrupt it; kill the processes that it started;
+// restart its kernel. Each rung but the first has grace to show that it worked.
 func (r *run) climb(grace time.Duration) {
-	if r.over() {
+	r.recall()
+	<-r.sent
+	if r.unsent != nil {
+		r.report = InterruptReport{Ran: true, VariablesKept: true}
+	}
+	if r.over() || r.unsent != nil {
 		return
 	}
 	r.report = InterruptReport{Ran: true, Rung: RungInterrupt}

@@ -222,6 +222,58 @@ func TestInterruptLadder(t *testing.T) {
 	}
 }
 
+// A cell that waits for the connection to its kernel can be stopped like any other, and costs the kernel nothing.
+func TestCellThatCannotBeSentIsStopped(t *testing.T) {
+	for by, kind := range map[string]fault.Kind{
+		"timeout": fault.Timeout, "cancel": fault.Cancelled, "interrupt": fault.Unavailable, "restart": -1, "close": -1,
+	} {
+		t.Run(by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProvisioner{}
+				m := newTestManager(t, p)
+				defer m.Shutdown(context.Background())
+				execute(t, m, alice, "s", "x")
+				p.unplugged.Store(true)
+				r := python("s", "y")
+				r.Timeout = time.Minute
+				e := start(t, m, alice, r)
+				synctest.Wait()
+				began, want := time.Now(), time.Duration(0)
+				switch by {
+				case "timeout":
+					want = time.Minute
+				case "cancel":
+					e.Cancel()
+				case "interrupt":
+					if report, err := m.Interrupt(t.Context(), alice, "s"); err != nil || report != (InterruptReport{Ran: true, VariablesKept: true}) {
+						t.Errorf("report %+v %v", report, err)
+					}
+				case "restart":
+					if _, err := m.Restart(t.Context(), alice, "s"); err != nil {
+						t.Error(err)
+					}
+					want = 5 * time.Second // for a kernel to tell how its cell ended
+				case "close":
+					if err := m.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
+						t.Error(err)
+					}
+				}
+				res, err := e.Wait(t.Context())
+				if took := time.Since(began); took != want {
+					t.Errorf("took %v, want %v", took, want)
+				}
+				if kind < 0 && (err != nil || res.Status != kernels.StatusDied) || kind >= 0 && fault.KindOf(err) != kind {
+					t.Errorf("%+v, %v", res, err)
+				}
+				p.unplugged.Store(false)
+				if next, _ := execute(t, m, alice, "s", "z"); kind >= 0 && next.Generation() != 1 {
+					t.Errorf("the next cell ran in generation %d", next.Generation())
+				}
+			})
+		})
+	}
+}
+
 func TestInterruptOfAnIdleSession(t *testing.T) {
 	m := newTestManager(t, &fakeProvisioner{})
 	execute(t, m, alice, "s", "x")

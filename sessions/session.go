@@ -181,10 +181,10 @@ func (s *session) failQueue(err error) {
 
 // drop ends a cell that never ran. It can still be asked for.
 func (s *session) drop(e *Execution, result Result, err error) {
+	e.finish(result, err) // first: what is kept is read by the runner's goroutine too
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.retain(e)
-	s.mu.Unlock()
-	e.finish(result, err)
 }
 
 // retire ends the session if no cell waits: from then on it takes none.
