@@ -13,14 +13,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"cellblock/internal/fault"
 )
 
 // workspaces gives each (owner, id) its folder. The folder has an opaque name; a small file beside it, NAME.json, says
 // whose it is, so that files are found again after a restart of the server. The store will take over that part.
 //
-// At any time one session at most has a key (the next one waits until it is gone), so only the map needs a lock: no
-// session waits while another's files are written or deleted.
+// At any time one session at most has a key (the next one waits until it is gone), so only the maps need a lock: no
+// session waits while another's files are written or deleted. Other processes may use the same data folder, for the same
+// owner too: each finds the folders that others have made, and deletes none that another one uses, which the lock NAME.lock
+// tells.
 type workspaces struct {
 	root     string
 	uid, gid int
@@ -28,6 +32,7 @@ type workspaces struct {
 
 	mu    sync.Mutex
 	byKey map[key]string
+	used  map[key]*flock.Flock
 }
 
 // label is what stands in the file beside a workspace.
@@ -42,22 +47,28 @@ var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
 
 // openWorkspaces reads what is there. Kernels run as uid and gid.
 func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces, error) {
-	w := &workspaces{root: filepath.Join(dataDir, "workspaces"), uid: uid, gid: gid, log: log, byKey: map[key]string{}}
+	w := &workspaces{
+		root: filepath.Join(dataDir, "workspaces"), uid: uid, gid: gid, log: log,
+		byKey: map[key]string{}, used: map[key]*flock.Flock{},
+	}
 	// Kernels may run as another user, who must get through this folder to his own; he cannot list it.
 	if err := os.MkdirAll(w.root, 0o711); err != nil {
 		return nil, fault.New(fault.Unavailable, "the workspaces folder cannot be made: %w", err).
 			WithHint("make %s writable for the server, or name another data folder", dataDir)
 	}
+	return w, w.loadAll()
+}
+
+// loadAll reads the labels of all folders.
+func (w *workspaces) loadAll() error {
 	labels, err := filepath.Glob(filepath.Join(w.root, "*.json"))
-	if err != nil {
-		return nil, err
-	}
 	for _, path := range labels {
 		w.load(path)
 	}
-	return w, nil
+	return err
 }
 
+// load reads one label. A folder that is known already stays a session's folder.
 func (w *workspaces) load(path string) {
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	data, err := os.ReadFile(path)
@@ -72,7 +83,14 @@ func (w *workspaces) load(path string) {
 		w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
 		return
 	}
-	w.byKey[key{l.Owner, l.ID}] = name
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := key{l.Owner, l.ID}
+	if other, ok := w.byKey[k]; ok && other != name {
+		w.log.Warn("two workspaces have one session's label, the second is left alone", "first", other, "second", name)
+		return
+	}
+	w.byKey[k] = name
 }
 
 // known tells whether (owner, id) has a workspace.
@@ -104,17 +122,52 @@ func (w *workspaces) acquire(k key, language string) (dir string, used bool, err
 // name returns the name of k's folder, which it makes, with its label, if it is not there.
 func (w *workspaces) name(k key, language string) (string, error) {
 	name, ok := w.lookup(k)
+	if !ok { // another process may have made it
+		if err := w.loadAll(); err != nil {
+			return "", err
+		}
+		name, ok = w.lookup(k)
+	}
 	if !ok {
 		name = newKernelID()
-		l := label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}
-		if err := w.write(name, l); err != nil {
+	}
+	if err := w.use(k, name).RLock(); err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(filepath.Join(w.root, name+".json")); errors.Is(err, fs.ErrNotExist) {
+		if err := w.write(name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}); err != nil {
 			return "", err
 		}
 	}
-	w.mu.Lock()
-	w.byKey[k] = name
-	w.mu.Unlock()
 	return name, w.makeFolder(filepath.Join(w.root, name))
+}
+
+// use gives k its folder, until release, and returns the lock that says so to other processes.
+func (w *workspaces) use(k key, name string) *flock.Flock {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byKey[k] = name
+	if w.used[k] == nil {
+		w.used[k] = w.lock(name)
+	}
+	return w.used[k]
+}
+
+func (w *workspaces) lock(name string) *flock.Flock {
+	return flock.New(filepath.Join(w.root, name+".lock"), flock.SetPermissions(0o600))
+}
+
+// alone tells whether no other process uses k's folder, and then keeps others out of it until the lock is closed.
+func (w *workspaces) alone(k key, name string) (lock *flock.Flock, alone bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lock = w.used[k]
+	delete(w.used, k)
+	if lock == nil {
+		lock = w.lock(name)
+	}
+	alone, err := lock.TryLock()
+	return lock, alone && err == nil
 }
 
 func (w *workspaces) makeFolder(dir string) error {
@@ -154,6 +207,15 @@ func (w *workspaces) release(k key, remove bool) error {
 		return nil
 	}
 	dir := filepath.Join(w.root, name)
+	lock, alone := w.alone(k, name)
+	defer lock.Close()
+	if !alone && remove {
+		return fault.New(fault.Conflict, "the session's files are kept, because another cellblock process on this machine uses them").
+			WithHint("close the session of that id there too, and then delete them")
+	}
+	if !alone {
+		return nil
+	}
 	if remove {
 		if err := removeAll(dir); err != nil {
 			w.log.Error("workspace cannot be deleted", "error", err)
@@ -165,6 +227,7 @@ func (w *workspaces) release(k key, remove bool) error {
 	w.mu.Lock()
 	delete(w.byKey, k)
 	w.mu.Unlock()
+	_ = os.Remove(lock.Path())
 	return os.Remove(dir + ".json")
 }
 

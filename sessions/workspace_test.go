@@ -56,6 +56,35 @@ func TestFilesAreKeptAndFoundAgain(t *testing.T) {
 	}
 }
 
+// Two processes on one data folder, as two desktop clients of one user start them: one id is one folder, which goes only
+// when neither uses it.
+func TestProcessesShareAWorkspace(t *testing.T) {
+	dir, p := t.TempDir(), &fakeProvisioner{}
+	one, other := newTestManager(t, p, func(c *Config) { c.DataDir = dir }), newTestManager(t, p, func(c *Config) { c.DataDir = dir })
+	execute(t, one, alice, "s", "x")
+	execute(t, other, alice, "s", "x")
+	workspace := p.specs[0].Workspace
+	if p.specs[1].Workspace != workspace {
+		t.Fatalf("workspaces %s and %s", workspace, p.specs[1].Workspace)
+	}
+	if err := one.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(workspace); err != nil {
+		t.Errorf("the empty folder went while it was in use: %v", err)
+	}
+	execute(t, one, alice, "s", "y")
+	if err := one.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("deleted while it was in use: %v", err)
+	}
+	if err := other.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "workspaces", "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 func TestDeletesWhatTheCodeMadeUnreadable(t *testing.T) {
 	p := &fakeProvisioner{}
 	m := newTestManager(t, p)
