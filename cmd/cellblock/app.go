@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
@@ -39,6 +40,9 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 	}
 	a := &app{logger: logger, slot: place, started: time.Now()}
 	if err := a.start(ctx, cfg, who); err != nil {
+		if ctx.Err() != nil { // whatever was being looked for was not looked for to the end
+			err = fault.New(fault.Cancelled, "stopped before it was ready")
+		}
 		return nil, errors.Join(err, a.release())
 	}
 	return a, nil
