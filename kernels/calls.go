@@ -25,9 +25,12 @@ type call struct {
 
 	// What was seen of it: any sign of life, its reply, its idle.
 	seen, replied, idle bool
-	// lost: its reply will never come. expired: the grace for the other half is over. closed: the client has ended.
-	lost, expired, closed bool
-	death                 *Death
+	// lost: its reply will never come. muted: its idle will not. expired: nobody waits any longer for the other half.
+	// closed: the client has ended.
+	lost, muted, expired, closed bool
+	death                        *Death
+	// doubted: the grace for the other half is over, and a fence asks whether it will come.
+	doubted bool
 
 	reply    json.RawMessage
 	answered chan struct{} // closed with the reply
@@ -43,7 +46,7 @@ func newCall(id string) *call {
 // over is the rule of the end: reply and idle were both seen (they come over two channels, in no mutual order), or
 // what is missing cannot come any more.
 func (k *call) over() bool {
-	return (k.replied || k.lost) && k.idle || k.expired || k.death != nil || k.closed
+	return (k.replied || k.lost) && (k.idle || k.muted) || k.expired || k.death != nil || k.closed
 }
 
 // half tells that one of the two was seen, so that the other may be waited for only so long.
@@ -61,6 +64,7 @@ type calls struct {
 	latest string
 	// written counts the requests written.
 	written uint64
+	fences  fenceState
 }
 
 // owner returns the execution to which the output of a request belongs. Kernels that keep one parent for all their
@@ -120,7 +124,12 @@ func (c *Client) retire(k *call) {
 	close(k.done)
 }
 
-// graceOver ends a call whose other half did not come, unless the reader could not have read it.
+// doubts is how many graces a call has in which a fence finds out whether its other half still comes.
+const doubts = 6
+
+// graceOver deals with a call whose other half did not come, unless the reader could not have read it. An execution is
+// not given up for that: on a busy host a large output takes its time, and its idle comes behind it. A fence comes behind
+// both.
 func (c *Client) graceOver(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,15 +137,23 @@ func (c *Client) graceOver(k *call) {
 		return
 	}
 	wait := c.opts.Grace
+	if k.doubted {
+		wait *= doubts
+	}
 	if h := c.conn.hearing; !h.IsZero() {
 		wait -= time.Since(h)
 	}
-	if wait > 0 {
+	switch {
+	case wait > 0:
 		k.timer.Reset(wait)
-		return
+	case k.exec != nil && !k.doubted:
+		k.doubted = true
+		k.timer.Reset(doubts * c.opts.Grace)
+		c.wantFence()
+	default:
+		k.expired = true
+		c.settle(k)
 	}
-	k.expired = true
-	c.settle(k)
 }
 
 // replied deals with a reply on shell or control.
@@ -151,7 +168,7 @@ func (c *Client) replied(msg wire.Message, seq uint64) {
 			k.exec.hold(seq)
 		}
 		if k.isFence {
-			c.verdict(k.fence)
+			c.verdict(k)
 		}
 	})
 }
@@ -166,6 +183,9 @@ func (c *Client) status(msg wire.Message, state string, seq uint64) {
 			k.idle = true
 			if k.exec != nil {
 				k.exec.hold(seq)
+			}
+			if k.isFence {
+				c.verdict(k)
 			}
 		}
 	})

@@ -109,21 +109,33 @@ func (c *Client) sendCall(ctx context.Context, k *call, ch stream.Channel, msgTy
 		return c.abandon(k, err)
 	}
 	m := wire.Message{Header: wire.NewHeader(k.id, c.session, msgType), Content: body}
-	l, err := c.write(ctx, func(w *stream.Writer) error {
-		return w.WriteMessage(stream.FrameSend, stream.Message{Channel: ch, Parts: m.Parts()})
-	})
+	l, err := c.send(ctx, ch, m)
 	if err != nil {
 		return c.abandon(k, err)
 	}
-	if missed := c.place(k, l); missed {
-		c.fence()
-	}
+	c.place(k, l)
 	return nil
 }
 
-// place gives a call that was written to l its place in the order. It tells when a newer connection was made before
-// that, whose fence could not know of the call.
-func (c *Client) place(k *call, l *link) (missed bool) {
+// send writes one message for the kernel and returns the connection that took it. A shim cuts off who sends it more than
+// it takes, so that is not tried.
+func (c *Client) send(ctx context.Context, ch stream.Channel, m wire.Message) (*link, error) {
+	parts := m.Parts()
+	var size int64
+	for _, p := range parts {
+		size += int64(len(p))
+	}
+	if size > stream.MaxSend {
+		return nil, fault.New(fault.Invalid, "a message of %d bytes is too large for the kernel, at most %d", size, stream.MaxSend)
+	}
+	return c.write(ctx, func(w *stream.Writer) error {
+		return w.WriteMessage(stream.FrameSend, stream.Message{Channel: ch, Parts: parts})
+	})
+}
+
+// place gives a call that was written to l its place in the order. When a newer connection was made before that, its
+// fence could not know of the call, and another one is sent.
+func (c *Client) place(k *call, l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls.written++
@@ -131,7 +143,9 @@ func (c *Client) place(k *call, l *link) (missed bool) {
 	if k.exec != nil {
 		c.calls.latest = k.id
 	}
-	return k.patient && c.conn.link != nil && c.conn.link != l
+	if k.patient && c.conn.link != nil && c.conn.link != l {
+		c.wantFence()
+	}
 }
 
 // abandon closes a call that nobody waits for any more, and returns err.

@@ -8,6 +8,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/stream"
 )
 
 func TestExecute(t *testing.T) {
@@ -83,6 +84,24 @@ func TestItem2EndsOnReplyAndIdle(t *testing.T) {
 				t.Errorf("the next cell: %q %s", got, r.Status)
 			}
 		})
+	}
+}
+
+// Item 2: a large output that takes longer than the grace to arrive, behind a reply that was quick, is not given up.
+func TestItem2SlowOutputIsWaitedFor(t *testing.T) {
+	const grace = 50 * time.Millisecond
+	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Grace: grace})
+	for _, code := range []string{"slowly 150ms late", "print a\nslowly 250ms late"} {
+		if got, r := run(t, c, code); !strings.HasSuffix(got, "stdout:late") || r.Reason != "" || r.Status != kernels.StatusOK {
+			t.Errorf("got %q %s %q", got, r.Status, r.Reason)
+		}
+	}
+	begun := time.Now()
+	if got, r := run(t, c, "slowly 10m never"); !strings.Contains(r.Reason, "did not say") || r.Status != kernels.StatusOK {
+		t.Errorf("got %q %s %q", got, r.Status, r.Reason)
+	}
+	if took := time.Since(begun); took > 40*grace {
+		t.Errorf("waited %v", took)
 	}
 }
 
@@ -166,6 +185,10 @@ func TestExecuteRefuses(t *testing.T) {
 	}
 	if found, ok := c.Execution("mine"); !ok || found != e {
 		t.Error("not found by its id")
+	}
+	_, err = c.Execute(ctx(t), kernels.ExecuteRequest{Code: strings.Repeat("x", stream.MaxSend)})
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("more than a shim takes: %v", err)
 	}
 	if _, err := c.Execute(ctx(t), kernels.ExecuteRequest{MsgID: "mine"}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("an id twice: %v", err)

@@ -107,9 +107,7 @@ func (e *Execution) Reply(ctx context.Context, value string) error {
 		return err
 	}
 	m := wire.Message{Header: wire.NewHeader(newMsgID(), e.c.session, "input_reply"), Parent: *parent, Content: content}
-	_, err = e.c.write(ctx, func(w *stream.Writer) error {
-		return w.WriteMessage(stream.FrameSend, stream.Message{Channel: stream.Stdin, Parts: m.Parts()})
-	})
+	_, err = e.c.send(ctx, stream.Stdin, m)
 	return err
 }
 

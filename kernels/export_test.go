@@ -11,6 +11,13 @@ func (c *Client) Held() int64 {
 	return n
 }
 
+// Open returns how many calls are open.
+func (c *Client) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls.open)
+}
+
 // Received returns the number of the last frame that was routed.
 func (c *Client) Received() uint64 {
 	c.mu.Lock()

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
 	"cellblock/kernels/stream"
 	"cellblock/kernels/wire"
 )
@@ -127,14 +129,7 @@ func TestHostileFloodIsBounded(t *testing.T) {
 	before := heap()
 	c := connect(t, h, kernels.Options{Adopt: []string{"a", "b"}, QueueBytes: 4 << 20})
 	defer close(h.exited)
-	for last := uint64(0); ; { // until it stops reading
-		time.Sleep(50 * time.Millisecond)
-		now := c.Received()
-		if now == last && now > 0 {
-			break
-		}
-		last = now
-	}
+	full(c)
 	if grown := int64(heap()) - int64(before); grown > 24<<20 {
 		t.Fatalf("grown by %d bytes", grown)
 	}
@@ -145,6 +140,18 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// full returns when the client reads no more, because a queue is full.
+func full(c *kernels.Client) {
+	for last := uint64(0); ; {
+		time.Sleep(50 * time.Millisecond) // nothing tells that nothing happens
+		now := c.Received()
+		if now == last && now > 0 {
+			return
+		}
+		last = now
+	}
 }
 
 // A shim that claims to answer everything cannot make one message cost far more than its bytes.
@@ -164,6 +171,64 @@ func TestAmplificationIsBounded(t *testing.T) {
 	next(t, e, "stdout:x")
 	if n := c.Counters().Broken; n != 1 {
 		t.Fatalf("%d broken", n)
+	}
+}
+
+// Notices count with what the shim put into them, and one that no shim would send ends the connection.
+func TestNoticesAreBounded(t *testing.T) {
+	reason := strings.Repeat("x", 100<<10)
+	var in bytes.Buffer
+	in.Write(frames(welcome))
+	for seq := range uint64(400) {
+		in.Write(frames(event(seq+1, stream.Event{Kind: stream.EventDropped, Dropped: &stream.Dropped{Parent: "a", Reason: reason}})))
+	}
+	h := &hostile{bytes: in.Bytes(), silent: true, exited: make(chan struct{})}
+	defer close(h.exited)
+	before := heap()
+	c := connect(t, h, kernels.Options{Adopt: []string{"a"}, QueueBytes: 2 << 20})
+	full(c)
+	if grown := int64(heap()) - int64(before); grown > 8<<20 || c.Received() > 100 {
+		t.Fatalf("grown by %d bytes after %d notices", grown, c.Received())
+	}
+
+	absurd := &hostile{silent: true, exited: make(chan struct{}), bytes: frames(welcome,
+		event(1, stream.Event{Kind: stream.EventDropped, Dropped: &stream.Dropped{Reason: strings.Repeat("x", stream.MaxJSON)}}))}
+	defer close(absurd.exited)
+	c = connect(t, absurd, kernels.Options{})
+	<-c.Done()
+	wantDeath(t, c.Err(), "bytes of JSON")
+}
+
+// Gaps without end cost neither goroutines nor calls without end.
+func TestGapsAreBounded(t *testing.T) {
+	const gaps = 20_000
+	var in bytes.Buffer
+	in.Write(frames(welcome))
+	for seq := range uint64(gaps) {
+		in.Write(frames(event(seq+1, stream.Event{Kind: stream.EventGap, Gap: &stream.Gap{From: seq + 1, To: seq + 1}})))
+	}
+	h := &hostile{bytes: in.Bytes(), silent: true, exited: make(chan struct{})}
+	defer close(h.exited)
+	c := connect(t, h, kernels.Options{Adopt: []string{"a"}})
+	e, _ := c.Execution("a")
+	before := runtime.NumGoroutine()
+	for range gaps {
+		if _, err := e.Next(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if open, more := c.Open(), runtime.NumGoroutine()-before; open > 4 || more > 10 {
+		t.Fatalf("%d calls, %d more goroutines", open, more)
+	}
+}
+
+// What a kernel says of itself stays with the client, so no more of it is kept than a kernel needs to say.
+func TestKernelInfoIsBounded(t *testing.T) {
+	k := kernelstest.NewKernel(kernelstest.KernelOptions{Banner: strings.Repeat("x", 1<<20)})
+	t.Cleanup(k.Close)
+	c := connect(t, k, kernels.Options{})
+	if err := c.Ready(ctx(t)); err != nil || c.Info().Banner != "" {
+		t.Fatalf("%v, a banner of %d bytes", err, len(c.Info().Banner))
 	}
 }
 

@@ -91,7 +91,8 @@ func (c *Client) dial(ctx context.Context) (*link, error) {
 func (c *Client) shakeHands(l *link) error {
 	hello := stream.Hello{Version: stream.Version}
 	c.mu.Lock()
-	if after := c.seq.received; c.seq.begun {
+	received := c.seq.received
+	if after := c.floor(); c.seq.begun { // the shim forgets that: what nobody has dealt with must not be among it
 		hello.After = &after
 	}
 	c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Client) shakeHands(l *link) error {
 	if err := stream.DecodeJSON(f.Payload, &l.welcome); err != nil {
 		return err
 	}
-	return c.checkWelcome(l.welcome, hello.After)
+	return c.checkWelcome(l.welcome, received)
 }
 
 // refusal is a Welcome that no redial will mend.
@@ -121,7 +122,7 @@ func refuse(format string, args ...any) refusal {
 }
 
 // checkWelcome returns a refusal for a shim that is not the one we want.
-func (c *Client) checkWelcome(w stream.Welcome, after *uint64) error {
+func (c *Client) checkWelcome(w stream.Welcome, received uint64) error {
 	switch {
 	case w.Error != "":
 		return refuse("the kernel's shim refused the connection: %s", clip(w.Error))
@@ -131,8 +132,8 @@ func (c *Client) checkWelcome(w stream.Welcome, after *uint64) error {
 			WithHint("Close the session and open it again: its kernel was started by another version of the server.")}
 	case c.opts.KernelID != "" && w.KernelID != c.opts.KernelID:
 		return refuse("another kernel's shim answered: %q instead of %q", clip(w.KernelID), c.opts.KernelID)
-	case after != nil && w.Next <= *after:
-		return refuse("the kernel's shim has lost its place: next number %d, %d already seen", w.Next, *after)
+	case received > 0 && w.Next <= received:
+		return refuse("the kernel's shim has lost its place: next number %d, %d already seen", w.Next, received)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func (c *Client) attach(l *link) {
 		c.kernel.limbo = time.AfterFunc(c.opts.Grace, c.neverCame)
 	}
 	if c.calls.needFence() {
-		c.wg.Go(c.fence)
+		c.wantFence()
 	}
 }
 

@@ -78,7 +78,7 @@ func (c *Client) handleEvent(payload []byte) error {
 	if fresh, err := c.admit(seq, gap); !fresh {
 		return err
 	}
-	if err := c.event(seq, e); err != nil {
+	if err := c.event(seq, e, int64(len(payload))); err != nil {
 		return err
 	}
 	if c.ctx.Err() != nil {
@@ -88,8 +88,8 @@ func (c *Client) handleEvent(payload []byte) error {
 	return nil
 }
 
-// event deals with one event. An error is the kernel's death.
-func (c *Client) event(seq uint64, e stream.Event) error {
+// event deals with one event of a size. An error is the kernel's death.
+func (c *Client) event(seq uint64, e stream.Event, size int64) error {
 	switch e.Kind {
 	case stream.EventStarted:
 		c.started(e.Incarnation)
@@ -97,12 +97,12 @@ func (c *Client) event(seq uint64, e stream.Event) error {
 		return c.exited(e)
 	case stream.EventElided:
 		if e.Elided != nil {
-			c.notice(seq, e.Time, e.Elided.Parent, Notice{Elided: e.Elided})
+			c.notice(seq, e.Time, e.Elided.Parent, Notice{Elided: e.Elided}, size)
 		}
 	case stream.EventDropped:
 		if e.Dropped != nil {
 			c.log.Debug("kernels: the shim dropped messages", "channel", clip(e.Dropped.Channel), "reason", clip(e.Dropped.Reason), "count", e.Dropped.Count)
-			c.notice(seq, e.Time, e.Dropped.Parent, Notice{Dropped: e.Dropped})
+			c.notice(seq, e.Time, e.Dropped.Parent, Notice{Dropped: e.Dropped}, size)
 		}
 	case stream.EventGap:
 		if e.Gap != nil {
@@ -113,14 +113,14 @@ func (c *Client) event(seq uint64, e stream.Event) error {
 }
 
 // notice puts a notice among the outputs of its execution; one without a parent goes to what runs.
-func (c *Client) notice(seq uint64, at time.Time, parent string, n Notice) {
+func (c *Client) notice(seq uint64, at time.Time, parent string, n Notice, size int64) {
 	if parent == "" {
 		parent = c.running()
 	}
 	if at.IsZero() {
 		at = time.Now()
 	}
-	c.deliver(parent, Output{Kind: OutputNotice, Seq: seq, Time: at, Notice: &n}, 0)
+	c.deliver(parent, Output{Kind: OutputNotice, Seq: seq, Time: at, Notice: &n}, size)
 }
 
 // gap tells every execution that something may be missing, and asks whether their ends are.
@@ -132,13 +132,12 @@ func (c *Client) gap(seq uint64, at time.Time, g *stream.Gap) {
 			ids = append(ids, id)
 		}
 	}
-	fence := c.calls.needFence()
+	if c.calls.needFence() {
+		c.wantFence()
+	}
 	c.mu.Unlock()
 	for _, id := range ids {
-		c.notice(seq, at, id, Notice{Gap: g})
-	}
-	if fence {
-		c.wg.Go(c.fence)
+		c.notice(seq, at, id, Notice{Gap: g}, 0)
 	}
 }
 

@@ -140,12 +140,17 @@ func (r *readiness) wait(ctx context.Context, d time.Duration) (bool, error) {
 	return true, nil
 }
 
+// maxInfo bounds what is kept of a kernel_info_reply, in bytes: it stays as long as the client does.
+const maxInfo = 256 << 10
+
 // take keeps what the kernel said of itself. A kernel whose answer cannot be read is a kernel still.
 func (r *readiness) take(k *call) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	var info KernelInfo
-	if err := json.Unmarshal(k.reply, &info); err != nil {
+	if len(k.reply) > maxInfo {
+		r.c.log.Debug("kernels: kernel_info_reply is not kept", "bytes", len(k.reply))
+	} else if err := json.Unmarshal(k.reply, &info); err != nil {
 		r.c.log.Debug("kernels: kernel_info_reply cannot be read", "err", clip(err.Error()))
 	}
 	r.info, r.c.kernel.info = k, info

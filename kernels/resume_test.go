@@ -171,6 +171,23 @@ func TestGapIsToldAndEndsNothing(t *testing.T) {
 	}
 }
 
+// What was received over a connection that broke, and that nobody had dealt with yet, is still there for another client.
+func TestRedialForgetsNothingUnread(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "count 20")
+	<-e.Done()
+	k.Hangup()
+	if got, _ := run(t, c, "1+1"); got != "execute_result:2" { // over the next connection
+		t.Fatal(got)
+	}
+	_ = c.Close()
+	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
+	e, _ = c.Execution(e.ID())
+	if got := briefs(read(t, e)) + " | "; got != counted(20) || k.Dials() != 3 {
+		t.Fatalf("got %q, %d connections", got, k.Dials())
+	}
+}
+
 // An adopted execution whose end was acknowledged by nobody's fault is not waited for without end.
 func TestAdoptWhatHasEnded(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Adopt: []string{"long-gone"}, Grace: 50 * time.Millisecond})

@@ -26,8 +26,8 @@ func init() {
 		"stubborn":    (*cell).stubborn, "child": (*cell).child,
 		"input":    func(c *cell, arg string) error { return c.input(arg, false) },
 		"password": func(c *cell, arg string) error { return c.input(arg, true) },
-		"late":     (*cell).late,
-		"die":      (*cell).die, "exit": (*cell).exit, "oom": (*cell).oom, "crash": (*cell).crash,
+		"late":     (*cell).late, "slowly": (*cell).slowly,
+		"die": (*cell).die, "exit": (*cell).exit, "oom": (*cell).oom, "crash": (*cell).crash,
 		"abort":     func(c *cell, _ string) error { c.status = "abort"; return nil },
 		"aborted":   func(c *cell, _ string) error { c.status = "aborted"; return nil },
 		"oddstatus": func(c *cell, _ string) error { c.status = "odd"; return nil },
@@ -103,6 +103,12 @@ func (c *cell) flood(arg string) error {
 
 func (c *cell) huge(arg string) error {
 	c.print("stdout", strings.Repeat("x", number(arg)))
+	return nil
+}
+
+func (c *cell) slowly(arg string) error {
+	wait, text, _ := strings.Cut(arg, " ")
+	c.slow, c.slowText = duration(wait), text
 	return nil
 }
 

@@ -25,6 +25,8 @@ type KernelOptions struct {
 	FailStart string
 	// OneParent makes the kernel tag what its threads print with whatever request came last, as ipykernel 6 does.
 	OneParent bool
+	// Banner is what the kernel says of itself; empty: something short.
+	Banner string
 	// FailOps are requests that the shim answers with an error.
 	FailOps map[stream.Op]string
 	// EditWelcome may change what the shim says first.

@@ -82,8 +82,9 @@ func (k *Kernel) greet(hello stream.Hello) (stream.Welcome, uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	after := k.acked
-	if hello.After != nil {
+	if hello.After != nil { // which counts as an acknowledgement
 		after = *hello.After
+		k.acknowledge(after)
 	}
 	welcome := stream.Welcome{Version: stream.Version, KernelID: k.opts.ID, Next: k.next, Incarnation: k.started, Alive: k.proc != nil}
 	if k.opts.EditWelcome != nil {

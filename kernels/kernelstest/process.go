@@ -1,6 +1,7 @@
 package kernelstest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,7 +155,7 @@ func (p *process) answer(msg wire.Message) (string, any) {
 	case "kernel_info_request":
 		return "kernel_info_reply", map[string]any{
 			"status": "ok", "protocol_version": wire.ProtocolVersion, "implementation": "fake", "implementation_version": "1",
-			"banner": "a fake kernel", "language_info": map[string]any{"name": "fake", "version": strconv.Itoa(p.incarnation)},
+			"banner": cmp.Or(p.k.opts.Banner, "a fake kernel"), "language_info": map[string]any{"name": "fake", "version": strconv.Itoa(p.incarnation)},
 		}
 	case "complete_request":
 		return "complete_reply", map[string]any{"status": "ok", "matches": []string{"print", "printf"}, "cursor_start": 0, "cursor_end": 2, "metadata": map[string]any{}}

@@ -32,6 +32,7 @@ import (
 //	child              prints child and waits for a child process that only kill_children ends
 //	input PROMPT       asks, and prints the answer; password PROMPT
 //	late DURATION TEXT prints when the cell has ended
+//	slowly DURATION TEXT prints, and is idle, so long after the reply
 //	comm               comm_open
 //
 // Faults of the kernel:
@@ -71,6 +72,9 @@ type cell struct {
 	faults []string
 	stream streamFault // for the next message
 	status string
+	// slow delays what follows the reply on IOPub: slowText, then idle.
+	slow     time.Duration
+	slowText string
 }
 
 // execute runs one execute_request, with the faults that it names itself.
@@ -131,6 +135,9 @@ func (c *cell) finish(err error) {
 		return
 	}
 	reply()
+	if c.slow > 0 && c.p.sleep(c.slow) == nil {
+		c.print("stdout", c.slowText+"\n")
+	}
 	idle()
 }
 

@@ -197,8 +197,8 @@ func DecodeEvent(payload []byte) (uint64, Event, error) {
 	if len(payload) < 8 {
 		return 0, e, fmt.Errorf("%w: event of %d bytes", ErrMalformed, len(payload))
 	}
-	if err := json.Unmarshal(payload[8:], &e); err != nil {
-		return 0, e, fmt.Errorf("%w: event: %v", ErrMalformed, err)
+	if err := DecodeJSON(payload[8:], &e); err != nil {
+		return 0, e, fmt.Errorf("event: %w", err)
 	}
 	return binary.BigEndian.Uint64(payload), e, nil
 }
@@ -211,8 +211,12 @@ func DecodeAck(payload []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(payload), nil
 }
 
-// DecodeJSON decodes the payload of FrameHello, FrameWelcome, FrameRequest or FrameReply into v.
+// DecodeJSON decodes the payload of FrameHello, FrameWelcome, FrameRequest or FrameReply into v. One of more than MaxJSON
+// bytes is malformed.
 func DecodeJSON(payload []byte, v any) error {
+	if len(payload) > MaxJSON {
+		return fmt.Errorf("%w: %d bytes of JSON, at most %d", ErrMalformed, len(payload), MaxJSON)
+	}
 	if err := json.Unmarshal(payload, v); err != nil {
 		return fmt.Errorf("%w: %v", ErrMalformed, err)
 	}

@@ -297,6 +297,11 @@ const (
 	DefaultTailBytes    = 1 << 20
 	// MaxParts bounds the parts of one message.
 	MaxParts = 1024
+	// MaxSend bounds one message for the kernel, all parts together, in bytes.
+	MaxSend = 64 << 20
+	// MaxJSON bounds the payload of every frame but messages, in bytes. The largest that an honest peer sends tells of a
+	// kernel's end, with the last 8 KB that it printed.
+	MaxJSON = 256 << 10
 	// FrameOverhead is what a message frame may need beside its parts.
 	FrameOverhead = 16 + 4*MaxParts
 )
