@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -33,10 +32,10 @@ func run(args []string) int {
 	}
 	// A server that ends, a terminal that closes: nothing of that is the kernel's business.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	stop := make(chan os.Signal, 4)
+	signal.Notify(stop, syscall.SIGTERM)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := shim.Run(ctx, config, log); err != nil {
+	if err := shim.Run(stop, config, log); err != nil {
 		log.Error("the shim ends", "error", err)
 		return shim.ExitSystem
 	}

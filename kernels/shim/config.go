@@ -17,7 +17,7 @@ import (
 // Bounds and times that no Config changes.
 const (
 	// maxQueued bounds what waits to be sent to the kernel, in bytes.
-	maxQueued = 64 << 20
+	maxQueued = stream.MaxSend
 	// maxSocketPath is what fits into a sockaddr_un, in bytes.
 	maxSocketPath = 107
 )

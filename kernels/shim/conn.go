@@ -197,16 +197,18 @@ func (s *Shim) acknowledge(seq uint64) error {
 	return err
 }
 
-// finish waits until the server has acknowledged everything, at most for d.
-func (c *conn) finish(d time.Duration) {
+// finish waits until everything is sent, at most for send, and then until it is acknowledged, at most for ack.
+func (c *conn) finish(send, ack time.Duration) {
 	c.mu.Lock()
 	cursor := c.cursor
 	c.mu.Unlock()
 	if cursor == nil {
 		return
 	}
-	stop := time.AfterFunc(d, c.close)
-	defer stop.Stop()
+	limit := time.AfterFunc(send, c.close)
+	cursor.sent()
+	limit.Reset(ack)
+	defer limit.Stop()
 	cursor.drained()
 }
 

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cellblock/kernels/shim/channels"
 	"cellblock/kernels/stream"
@@ -59,11 +62,11 @@ func (f *fakeLinks) Close() error {
 
 // fakeShim is a Shim in this process. Its kernel is a shell command; the channels are the test's.
 type fakeShim struct {
-	t      *testing.T
-	config stream.Config
-	dials  chan *fakeLinks // each dial waits for one of these
-	stop   context.CancelFunc
-	done   chan error
+	t       *testing.T
+	config  stream.Config
+	dials   chan *fakeLinks // each dial waits for one of these
+	signals chan os.Signal
+	done    chan error
 }
 
 // startFake starts a shim whose kernel is a shell script.
@@ -74,11 +77,10 @@ func startFake(t *testing.T, script string, change func(*stream.Config)) (*fakeS
 	if change != nil {
 		change(&f.config)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	go func() { f.done <- run(ctx, f.config, slog.New(slog.DiscardHandler), f.dial) }()
+	f.signals = make(chan os.Signal, 10)
+	go func() { f.done <- run(f.signals, f.config, slog.New(slog.DiscardHandler), f.dial) }()
 	t.Cleanup(func() {
-		stop()
+		f.stop()
 		select {
 		case err := <-f.done:
 			if err != nil {
@@ -90,6 +92,8 @@ func startFake(t *testing.T, script string, change func(*stream.Config)) (*fakeS
 	})
 	return f, dialShim(t, f.config, nil)
 }
+
+func (f *fakeShim) stop() { f.signals <- unix.SIGTERM }
 
 func (f *fakeShim) dial(ctx context.Context, _ channels.Connection, o channels.Options) (links, error) {
 	select {
@@ -330,6 +334,61 @@ func TestSlowServer(t *testing.T) {
 		t.Fatalf("gap %+v", gap)
 	}
 	c.find("idle", func(f frame) bool { return f.msg.Header.MsgType == "status" })
+}
+
+// The first SIGTERM is patient, the second is not, and the third kills.
+func TestEachSIGTERMIsFaster(t *testing.T) {
+	const deaf = "trap '' TERM; echo deaf; while :; do sleep 0.02; done"
+	for name, tt := range map[string]struct {
+		script, signal string
+		signals        int
+	}{
+		"twice": {forever, "SIGTERM", 2},
+		"three": {deaf, "SIGKILL", 3},
+		"many":  {deaf, "SIGKILL", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, c := startFake(t, tt.script, nil)
+			l := f.connect(c) // so that there is somebody to be polite to
+			start := time.Now()
+			f.stop()
+			l.next(t)
+			for range tt.signals - 1 {
+				f.stop()
+			}
+			if e := c.event(stream.EventExited); e.Exit.Signal != tt.signal || !e.Exit.Asked {
+				t.Fatalf("%+v", e.Exit)
+			}
+			if took := time.Since(start); took > termGrace/4 {
+				t.Fatalf("ended after %v", took)
+			}
+		})
+	}
+}
+
+// A shutdown without grace does not wait for a patient restart.
+func TestShutdownOvertakesRestart(t *testing.T) {
+	f, c := startFake(t, "trap '' TERM; while :; do sleep 0.02; done", nil)
+	l := f.connect(c)
+	c.ask(stream.OpRestart, time.Minute)
+	l.next(t)
+	start := time.Now()
+	if r := c.call(stream.OpShutdown, 0); r.Error != "" || time.Since(start) > patience/4 {
+		t.Fatalf("%q after %v", r.Error, time.Since(start))
+	}
+}
+
+// A server that has all frames and acknowledges none does not hold up the end.
+func TestFarewellToASilentServer(t *testing.T) {
+	b, c := ready(t, nil)
+	c.noAcks = true
+	_ = b.cmd.Process.Signal(unix.SIGTERM)
+	c.event(stream.EventExited)
+	start := time.Now()
+	<-b.done
+	if took := time.Since(start); took > farewell/2 {
+		t.Fatalf("the shim ended %v after its kernel", took)
+	}
 }
 
 func TestTerminateInProcess(t *testing.T) {

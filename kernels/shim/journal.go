@@ -136,6 +136,7 @@ type cursor struct {
 	j      *journal
 	next   uint64 // the number that follows what was read
 	cum    int64  // bytes of everything up to there, as far as known
+	idle   bool   // its reader waits for more
 	closed bool
 }
 
@@ -165,8 +166,13 @@ func (c *cursor) read() (e entry, more, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for c.next >= j.next && !c.closed {
+		if !c.idle {
+			c.idle = true
+			j.changed.Broadcast()
+		}
 		j.changed.Wait()
 	}
+	c.idle = false
 	if c.closed {
 		return entry{}, false, false
 	}
@@ -188,11 +194,21 @@ func (c *cursor) gap() entry {
 	return entry{seq: last, event: event, cum: c.j.goneCum}
 }
 
+// sent waits until all has been read and its reader waits for more, or the cursor is closed.
+func (c *cursor) sent() {
+	c.wait(func() bool { return c.idle && c.next >= c.j.next })
+}
+
 // drained waits until everything is acknowledged or the cursor is closed.
 func (c *cursor) drained() {
+	c.wait(func() bool { return len(c.j.entries) == 0 })
+}
+
+// wait waits for ok, which is called with the journal's mu held.
+func (c *cursor) wait(ok func() bool) {
 	c.j.mu.Lock()
 	defer c.j.mu.Unlock()
-	for len(c.j.entries) > 0 && !c.closed {
+	for !ok() && !c.closed {
 		c.j.changed.Wait()
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"cellblock/kernels/wire"
 )
 
+// rungs is how many waits there are on the way from a polite request to KILL.
+const rungs = 2
+
 // killTimeout is how long a killed kernel may take to end before the shim gives up waiting.
 const killTimeout = 10 * time.Second
 
@@ -133,9 +136,9 @@ func (s *Shim) end(grace time.Duration, restart bool) error {
 		if s.ask(k, restart) {
 			half = grace / 2
 		}
-		if !ends(k.done, half) {
+		if !s.waits(k.done, half) {
 			_ = s.reaper.signal(k.child, unix.SIGTERM, true)
-			ends(k.done, grace-half)
+			s.waits(k.done, grace-half)
 		}
 	}
 	_ = s.reaper.signal(k.child, unix.SIGKILL, true)
@@ -150,6 +153,29 @@ func (s *Shim) end(grace time.Duration, restart bool) error {
 func (s *Shim) ask(k *kernel, restart bool) bool {
 	l := k.connected()
 	return l != nil && l.Send(stream.Control, request("shutdown_request", map[string]bool{"restart": restart})) == nil
+}
+
+// hurry cuts the next n waits of an end short, the present one first.
+func (s *Shim) hurry(n int) {
+	for range n {
+		select {
+		case s.rush <- struct{}{}:
+		default: // none is left to be cut
+		}
+	}
+}
+
+// waits is ends, unless somebody is in a hurry.
+func (s *Shim) waits(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	case <-s.rush:
+	}
+	return false
 }
 
 // ends waits for done, at most for d.

@@ -58,6 +58,9 @@ func (s *Shim) serve(q stream.Request) stream.Reply {
 			r.Stats = &st
 		}
 	case stream.OpShutdown:
+		if grace == 0 { // not even for one with more patience, which is under way
+			s.hurry(rungs)
+		}
 		err = s.shutdown(grace)
 	default:
 		err = fmt.Errorf("unknown request %.40q", q.Op)

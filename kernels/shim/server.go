@@ -17,8 +17,10 @@ const (
 	helloTimeout = 5 * time.Second
 	// maxHandshakes bounds connections that have not sent Hello yet.
 	maxHandshakes = 8
-	// farewell is how long the server has to fetch and acknowledge the last frames once the shim has been shut down.
+	// farewell is how long the server has to fetch the last frames once the shim has been shut down, and lastAck how long
+	// it then has to acknowledge them: one that holds some back has got them all the same.
 	farewell = 2 * time.Second
+	lastAck  = 250 * time.Millisecond
 	// maxServerFrame bounds a frame from the server, in bytes.
 	maxServerFrame = maxQueued + stream.FrameOverhead
 	// acceptPause is the pause after an Accept that failed for want of file descriptors or memory.
@@ -122,7 +124,7 @@ func (v *server) close() {
 	c := v.current
 	v.mu.Unlock()
 	if c != nil {
-		c.finish(farewell)
+		c.finish(farewell, lastAck)
 	}
 	v.ln.Close()
 	v.mu.Lock()

@@ -3,10 +3,10 @@
 package shim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -37,8 +37,9 @@ type Shim struct {
 	trimmer trimmer
 	wg      sync.WaitGroup
 
-	life  sync.Mutex // held while the kernel is started or ended
-	ended bool       // no kernel shall run any more; guarded by life
+	life  sync.Mutex    // held while the kernel is started or ended
+	ended bool          // no kernel shall run any more; guarded by life
+	rush  chan struct{} // a token cuts one wait of a politeness short
 
 	mu          sync.Mutex
 	kernel      *kernel
@@ -55,21 +56,22 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 	return &Shim{
 		config: c, log: log, dial: dial, journal: j, drops: d,
 		gate: newGate(j, c.OutputBytes, c.TailBytes), outbox: newOutbox(d),
-		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}),
+		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}), rush: make(chan struct{}, rungs),
 	}
 }
 
-// Run is the shim: it starts the kernel, serves the stream, and returns when that was ended by OpShutdown or by ctx. The
+// Run is the shim: it starts the kernel, serves the stream, and returns when that was ended by OpShutdown or by a signal
+// from stop. The first one asks the kernel to end, and each further one takes the next rung at once: TERM, then KILL. The
 // process must have nothing else to do: Run waits for all its children.
-func Run(ctx context.Context, c stream.Config, log *slog.Logger) error {
+func Run(stop <-chan os.Signal, c stream.Config, log *slog.Logger) error {
 	if err := harden(); err != nil {
 		return err
 	}
 	tune(c)
-	return run(ctx, c, log, dialChannels)
+	return run(stop, c, log, dialChannels)
 }
 
-func run(ctx context.Context, c stream.Config, log *slog.Logger, dial dialFunc) error {
+func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc) error {
 	ln, err := listen(c)
 	if err != nil {
 		return fmt.Errorf("offering the stream: %w", err)
@@ -81,12 +83,26 @@ func run(ctx context.Context, c stream.Config, log *slog.Logger, dial dialFunc) 
 	s.life.Unlock()
 	select {
 	case <-s.finish:
-	case <-ctx.Done():
-		s.announceEnd(false)
-		err = s.shutdown(termGrace)
+	case <-stop:
+		err = s.terminate(stop)
 	}
 	srv.close()
 	return errors.Join(err, s.close())
+}
+
+// terminate ends the kernel because of a signal, faster with each further one.
+func (s *Shim) terminate(stop <-chan os.Signal) error {
+	s.announceEnd(false)
+	done := make(chan error, 1)
+	s.wg.Go(func() { done <- s.shutdown(termGrace) })
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-stop:
+			s.hurry(1)
+		}
+	}
 }
 
 // finished ends Run.
