@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,19 @@ func (f *fakeShim) connect(c *client) *fakeLinks {
 	f.dials <- l
 	c.event(stream.EventConnected)
 	return l
+}
+
+// awaitFile waits until the kernel's script has made a file.
+func (f *fakeShim) awaitFile(name string) {
+	f.t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(f.config.Dir, name)); err == nil {
+			return
+		}
+		if time.Since(start) > patience {
+			f.t.Fatalf("the kernel made no %s", name)
+		}
+	}
 }
 
 func (l *fakeLinks) next(t *testing.T) sent {
@@ -338,7 +352,7 @@ func TestSlowServer(t *testing.T) {
 
 // The first SIGTERM is patient, the second is not, and the third kills.
 func TestEachSIGTERMIsFaster(t *testing.T) {
-	const deaf = "trap '' TERM; echo deaf; while :; do sleep 0.02; done"
+	const deaf = "trap '' TERM; : > deaf; while :; do sleep 0.02; done"
 	for name, tt := range map[string]struct {
 		script, signal string
 		signals        int
@@ -350,6 +364,9 @@ func TestEachSIGTERMIsFaster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, c := startFake(t, tt.script, nil)
 			l := f.connect(c) // so that there is somebody to be polite to
+			if tt.script == deaf {
+				f.awaitFile("deaf")
+			}
 			start := time.Now()
 			f.stop()
 			l.next(t)
