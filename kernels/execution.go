@@ -26,6 +26,9 @@ type Execution struct {
 	head      int
 	size      int64
 	returned  uint64 // the output that Next returned last, until it is dealt with
+	held      bool   // Release tells what was dealt with, not Next
+	taken     uint64 // the output that Next returned last, if held
+	released  uint64 // up to where they were released, if held
 	end       uint64 // the first of reply and idle, until the end was read and left
 	read      bool   // Next has returned io.EOF
 	forgotten bool
@@ -64,7 +67,7 @@ func (e *Execution) Result() Result {
 //
 // Calling Next tells that what it returned before was dealt with: the shim may then forget it, and no later Client will
 // get it. The end itself is dealt with when Next is called once more after io.EOF, when output of a later execution is
-// dealt with, or by Forget; so a result that is stored in between survives a crash.
+// dealt with, or by Forget; so a result that is stored in between survives a crash. Hold changes the first of these.
 func (e *Execution) Next(ctx context.Context) (Output, error) {
 	e.leave()
 	for {
@@ -87,6 +90,7 @@ func (e *Execution) Forget() {
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
 	e.forgotten, e.items, e.head, e.size, e.returned, e.end = true, nil, 0, 0, 0, 0
+	e.taken = e.released
 	delete(e.c.calls.execs, e.call.id)
 	e.c.ackSoon()
 	wake(e.room)
@@ -152,7 +156,7 @@ func (e *Execution) take() (Output, error, bool) {
 			e.items, e.head = e.items[:0], 0
 		}
 		e.size -= it.size
-		e.returned = it.out.Seq
+		e.keep(it.out.Seq)
 		wake(e.room)
 		return it.out, nil, true
 	}
@@ -196,7 +200,7 @@ func (e *Execution) hold(seq uint64) {
 // oldest returns the first number that was not dealt with, 0 if there is none. c.mu is held.
 func (e *Execution) oldest() uint64 {
 	oldest := e.end
-	for _, seq := range []uint64{e.returned, e.headSeq()} {
+	for _, seq := range []uint64{e.returned, e.unreleased(), e.headSeq()} {
 		if seq != 0 && (oldest == 0 || seq < oldest) {
 			oldest = seq
 		}

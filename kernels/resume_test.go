@@ -94,6 +94,48 @@ func TestResumeByAnotherClient(t *testing.T) {
 	}
 }
 
+// A held execution's outputs are dealt with when they are released, however far Next has read.
+func TestAcknowledgeWhatIsHeld(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	e := execute(t, c, "print a\nprint b\nprint c")
+	e.Hold()
+	e.Release(1 << 40) // nothing was read: nothing can have been dealt with
+	var seqs []uint64
+	for range 3 {
+		out, err := e.Next(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, out.Seq)
+	}
+	<-e.Done()
+	e.Release(seqs[1])
+	e.Release(seqs[0])
+	_ = c.Close()
+
+	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
+	e, _ = c.Execution(e.ID())
+	e.Hold()
+	next(t, e, "stdout:c")
+	if _, err := e.Next(ctx(t)); err != io.EOF {
+		t.Fatal(err)
+	}
+	e.Release(seqs[2])
+	_ = c.Close() // the end was not left
+
+	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
+	e, _ = c.Execution(e.ID())
+	e.Hold()
+	for range 2 {
+		if _, err := e.Next(ctx(t)); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if err := k.AwaitAck(ctx(t), k.Last()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // With After left out the shim says where to go on: at what was never acknowledged.
 func TestAcknowledge(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
