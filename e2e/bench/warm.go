@@ -20,6 +20,9 @@ import (
 	"cellblock/kernels/local"
 )
 
+// sessionLimits are those under which the server's kernels run by default.
+var sessionLimits = kernels.Limits{Memory: 2 << 30, CPUs: 2, PIDs: 256, FileSize: 4 << 30, Tmp: 256 << 20, Files: 4096}
+
 // measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, and by MCP over HTTP, round by round.
 func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
 	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py")
@@ -100,7 +103,7 @@ func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, f
 	}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
-	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace})
+	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace, Limits: sessionLimits})
 	if err != nil {
 		return nil, nil, err
 	}
