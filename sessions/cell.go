@@ -19,6 +19,8 @@ type run struct {
 	recall context.CancelFunc
 	// unsent says, when sent is closed, why the cell did not reach the kernel.
 	unsent error
+	// running is the cell in the kernel's client; nil when it did not get there. Valid once sent is closed.
+	running cell
 	// ended is closed when outcome is final.
 	ended   chan struct{}
 	outcome kernels.Result
@@ -53,23 +55,35 @@ func (r *run) follow(ctx, sending context.Context, c client) {
 	running, err := c.Execute(sending, kernels.ExecuteRequest{Code: r.e.code, StoreHistory: true, MsgID: r.e.msgID})
 	if err != nil {
 		r.outcome, r.unsent = r.fallen(err), err
+	} else {
+		r.running = running
 	}
 	close(r.sent)
 	if err == nil {
-		r.drain(ctx, running)
+		r.hold()
+		r.drain(ctx)
 	}
 }
 
-// drain records outputs until the cell has ended. Recording never blocks, so the kernel is never held up.
-func (r *run) drain(ctx context.Context, running cell) {
+// hold lets the shim keep what it sent until that is in the store.
+func (r *run) hold() {
+	if r.s.saver != nil {
+		r.running.Hold()
+		r.e.record.onDealt(r.running.Release)
+	}
+}
+
+// drain records outputs until the cell has ended. It waits for nobody but, for a while, a store that is slower than the
+// kernel; the shim goes on reading what the kernel says meanwhile.
+func (r *run) drain(ctx context.Context) {
 	for {
-		out, err := running.Next(ctx)
+		out, err := r.running.Next(ctx)
 		switch {
 		case err == nil:
 			r.e.record.append(out)
+			r.e.record.room(ctx)
 		case errors.Is(err, io.EOF):
-			r.outcome = running.Result()
-			_, _ = running.Next(ctx) // tells that the end was dealt with: the shim may forget it
+			r.outcome = r.running.Result()
 			return
 		default:
 			r.outcome = r.fallen(err)
@@ -163,10 +177,18 @@ func (r *run) conclude() {
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
 	s.settle(r.e, result, nil)
+	r.leave()
 	if dead != nil {
 		s.dispose(dead)
 	}
 	r.renew(result.Interrupt)
+}
+
+// leave tells that the cell's end was dealt with: its result is in the store, and the shim may forget it.
+func (r *run) leave() {
+	if r.running != nil && r.s.ctx.Err() == nil {
+		_, _ = r.running.Next(r.s.ctx)
+	}
 }
 
 // death says why the cell's kernel is no more: what this server did to it is known better here than there.

@@ -49,7 +49,11 @@ type Config struct {
 	MintedIdle time.Duration
 	// MaxQueue bounds the waiting cells of one session (32).
 	MaxQueue int
-	// RecordBytes bounds the outputs that are kept of one cell, in bytes (64 MiB); of more, head and tail are kept.
+	// Store keeps what sessions did when they are gone. The Manager does not close it. Without one, that is kept in memory
+	// while the session runs.
+	Store Store
+	// RecordBytes bounds the outputs that are kept of one cell, in bytes (256 MiB with a Store, else 64 MiB); of more,
+	// head and tail are kept.
 	RecordBytes int64
 	// Logger gets what operators should know. It is never given code or outputs. Nil means slog.Default.
 	Logger *slog.Logger
@@ -68,6 +72,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Grace, 5*time.Second)
 	setDefault(&c.MintedIdle, 5*time.Minute)
 	setDefault(&c.MaxQueue, 32)
+	if c.Store != nil {
+		setDefault(&c.RecordBytes, 256<<20)
+	}
 	setDefault(&c.RecordBytes, 64<<20)
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -26,21 +26,24 @@ const (
 
 // Execution is one cell: queued, running or ended. Its methods may be called concurrently.
 type Execution struct {
-	session *session
-	number  int
-	msgID   string
-	code    string
-	timeout time.Duration
-	minted  bool
-	record  *record
-	told    cursor // up to where late output was handed out; the runner's, set by finish
-	done    chan struct{}
+	session  *session // nil for one that was read from the store
+	id       string   // the session's
+	language string
+	number   int
+	msgID    string
+	code     string
+	timeout  time.Duration
+	minted   bool
+	record   *record
+	told     cursor // up to where late output was handed out; the runner's, once done is closed
+	done     chan struct{}
 
 	cancelOnce sync.Once
 	cancelled  chan struct{}
 
 	mu         sync.Mutex
 	phase      Phase
+	ending     bool // result and err are final
 	started    time.Time
 	generation int
 	preamble   string
@@ -58,6 +61,8 @@ type Result struct {
 	Interrupt InterruptReport
 	// Duration is how long the cell ran, without its time in the queue.
 	Duration time.Duration
+	// Unsaved says why the cell is not in the store; nil when it is, or when there is none.
+	Unsaved error
 }
 
 // InterruptReport says what an interrupt did.
@@ -79,7 +84,7 @@ type Late struct {
 }
 
 // SessionID is the id of the session that the cell runs in, also when it was minted.
-func (e *Execution) SessionID() string { return e.session.key.id }
+func (e *Execution) SessionID() string { return e.id }
 
 // ID names the execution within its session.
 func (e *Execution) ID() string { return strconv.Itoa(e.number) }
@@ -116,11 +121,19 @@ func (e *Execution) Phase() (Phase, time.Time) {
 }
 
 // Position is the number of cells that come before it, the running one among them; 0 once it runs.
-func (e *Execution) Position() int { return e.session.position(e) }
+func (e *Execution) Position() int {
+	if e.session == nil {
+		return 0
+	}
+	return e.session.position(e)
+}
 
 // Cancel gives the cell up. A queued cell never runs; a running one climbs the interrupt ladder, and the session's next
 // cell works as ever. It returns at once; Wait tells when it is done. After the end it does nothing.
 func (e *Execution) Cancel() {
+	if e.session == nil {
+		return
+	}
 	e.cancelOnce.Do(func() { close(e.cancelled) })
 	if e.session.unqueue(e) {
 		err := fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
@@ -171,24 +184,41 @@ func (e *Execution) failure() error {
 	return e.err
 }
 
+// Saved returns when all that is known of the cell so far is in the store: that it was accepted, and what it has
+// produced. Whoever tells somebody of a cell that has not ended waits for it first. The error says why it is not in the
+// store; without one there is nothing to wait for.
+func (e *Execution) Saved(ctx context.Context) error {
+	if e.session == nil {
+		return nil
+	}
+	return e.session.flush(ctx)
+}
+
 func (e *Execution) begin(generation int, preamble string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.phase, e.started = PhaseRunning, time.Now()
 	e.generation, e.preamble = generation, preamble
+	e.session.save(ExecutionBegan{Number: e.number, Generation: generation, Started: e.started, Preamble: preamble})
 }
 
-// finish ends the cell, once.
+// finish ends the cell, once. A cell that ran is in the store, if that works, before anybody is told how it ended.
 func (e *Execution) finish(result Result, err error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.phase == PhaseEnded {
+	if e.ending {
+		e.mu.Unlock()
 		return
 	}
+	e.ending = true
 	if !e.started.IsZero() {
 		result.Duration = time.Since(e.started)
 	}
-	e.phase, e.result, e.err = PhaseEnded, result, err
-	e.told = e.record.end()
+	e.result, e.err = result, err // before readers see the record's end, because they ask for them then
+	told := e.record.end()
+	e.mu.Unlock()
+	unsaved := e.session.saveEnd(e, result, err)
+	e.mu.Lock()
+	e.phase, e.told, e.result.Unsaved = PhaseEnded, told, unsaved
+	e.mu.Unlock()
 	close(e.done)
 }

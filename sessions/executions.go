@@ -46,45 +46,117 @@ func (e *Execution) Info() ExecutionInfo {
 }
 
 // Language is the language of the session that the cell runs in.
-func (e *Execution) Language() string { return e.session.language }
+func (e *Execution) Language() string { return e.language }
 
-// Execution returns one cell of an owner's session by its number. It is NotFound when the session does not run, has not
-// had so many cells, or keeps the cell no more.
-func (m *Manager) Execution(_ context.Context, o Owner, id string, number int) (*Execution, error) {
+// Execution returns one cell of an owner's session by its number, from the store when the session does not run or has let
+// go of it. It is NotFound when there is no such session, it has not had so many cells, or the cell is kept no more;
+// Conflict while the cell runs in another process.
+func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int) (*Execution, error) {
 	s, err := m.use(o, id)
-	if err != nil {
+	if err == nil {
+		if e := s.execution(number); e != nil {
+			return e, nil
+		}
+	}
+	past, storeErr := m.stored(ctx, o, id)
+	switch {
+	case storeErr == nil:
+		return m.recall(ctx, past, number)
+	case fault.KindOf(storeErr) != fault.NotFound:
+		return nil, storeErr
+	case err != nil:
 		return nil, err
 	}
+	return nil, notKept(id, number, s.info().Executions)
+}
+
+// execution returns a cell that is kept in memory, nil if it is not.
+func (s *session) execution(number int) *Execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.kept() {
 		if e.number == number {
-			return e, nil
+			return e
 		}
 	}
-	if number < 1 || number > s.cells {
-		return nil, fault.New(fault.NotFound, "session %q has no cell %d: it has had %d", id, number, s.cells).
-			WithHint("list_executions names the ones there are")
-	}
-	return nil, fault.New(fault.NotFound, "what cell %d of session %q produced is not kept any more", number, id).
-		WithHint("list_executions names the ones there are; let code write what must last into a file")
+	return nil
 }
 
-// Executions describes the last cells of an owner's session that are kept, oldest first, and at most so many. It is
-// NotFound when the session does not run.
-func (m *Manager) Executions(_ context.Context, o Owner, id string, most int) ([]ExecutionInfo, error) {
-	s, err := m.use(o, id)
+// recall returns a cell from the store.
+func (m *Manager) recall(ctx context.Context, past StoredSession, number int) (*Execution, error) {
+	e, err := m.cfg.Store.Execution(ctx, past.Ref, number)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, notKept(past.ID, number, past.Executions)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	kept := s.kept()
-	s.mu.Unlock()
+	return m.restore(past, e)
+}
+
+// Executions describes the last cells of an owner's session that are kept, in memory or in the store, oldest first, and
+// at most so many. It is NotFound when there is no such session.
+func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) ([]ExecutionInfo, error) {
+	var kept []*Execution
+	s, err := m.use(o, id)
+	if err == nil {
+		s.mu.Lock()
+		kept = s.kept()
+		s.mu.Unlock()
+	}
+	past, storeErr := m.stored(ctx, o, id)
+	if err != nil && storeErr != nil {
+		return nil, err
+	}
+	kept = kept[max(0, len(kept)-most):]
 	infos := []ExecutionInfo{}
-	for _, e := range kept[max(0, len(kept)-most):] {
+	if storeErr == nil && len(kept) < most {
+		if infos, err = m.earlier(ctx, past, kept, most-len(kept)); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range kept {
 		infos = append(infos, e.Info())
 	}
 	return infos, nil
+}
+
+// earlier describes the last cells in the store before those that are in memory, and at most so many.
+func (m *Manager) earlier(ctx context.Context, past StoredSession, kept []*Execution, most int) ([]ExecutionInfo, error) {
+	before := past.Executions + 1
+	if len(kept) > 0 {
+		before = kept[0].number
+	}
+	infos := []ExecutionInfo{}
+	from := max(1, before-most)
+	executions, err := m.cfg.Store.Executions(ctx, past.Ref, from, before-from)
+	for _, e := range executions {
+		if e.Number >= before {
+			break
+		}
+		infos = append(infos, storedInfo(past, e))
+	}
+	return infos, err
+}
+
+// storedInfo describes a cell in the store.
+func storedInfo(past StoredSession, e StoredExecution) ExecutionInfo {
+	info := ExecutionInfo{Number: e.Number, Code: e.Code, Phase: PhaseEnded, Generation: e.Generation, Started: e.Started}
+	switch {
+	case e.Ended.IsZero() && past.Held && e.Started.IsZero():
+		info.Phase = PhaseQueued
+		return info
+	case e.Ended.IsZero() && past.Held:
+		info.Phase, info.Duration = PhaseRunning, time.Since(e.Started)
+		return info
+	case e.Ended.IsZero():
+		e = leftOpen(e, past.Used)
+	}
+	info.Result, info.Duration = e.Result, e.Result.Duration
+	if e.Failure != nil {
+		info.Err = e.Failure
+	}
+	return info
 }
 
 // use is find for a call that shows that somebody still wants the session.

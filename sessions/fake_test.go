@@ -334,6 +334,9 @@ func (e *fakeCell) drained() bool {
 	return e.read == len(e.outs)
 }
 
+func (e *fakeCell) Hold()          {}
+func (e *fakeCell) Release(uint64) {}
+
 func (e *fakeCell) Done() <-chan struct{}  { return e.done }
 func (e *fakeCell) Result() kernels.Result { e.mu.Lock(); defer e.mu.Unlock(); return e.result }
 

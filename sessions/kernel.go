@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type client interface {
 // cell is what a session needs of a *kernels.Execution.
 type cell interface {
 	Next(ctx context.Context) (kernels.Output, error)
+	Hold()
+	Release(seq uint64)
 	Done() <-chan struct{}
 	Result() kernels.Result
 }
@@ -127,6 +130,7 @@ func (s *session) launch(ctx context.Context) error {
 		return err
 	}
 	s.welcomeBack(used)
+	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
 	cfg := s.manager.cfg
 	runtime := cfg.Runtimes[s.language]
 	handle, err := cfg.Provisioner.Launch(ctx, kernels.Spec{
@@ -138,6 +142,7 @@ func (s *session) launch(ctx context.Context) error {
 		return err
 	}
 	s.kernel = &kernel{handle: handle}
+	s.generationBegan()
 	s.kernel.client, err = s.manager.connect(ctx, handle, kernels.Options{Late: s.addLate, Logger: s.log})
 	if err != nil {
 		return s.giveUp(ctx, err)
@@ -170,6 +175,7 @@ func (s *session) giveUp(ctx context.Context, err error) error {
 		s.log.Error("kernel that did not come up could not be stopped", "error", stopErr)
 	}
 	s.kernel = nil
+	s.generationEnded("it did not come up")
 	return s.notUp(ctx, err, logs)
 }
 

@@ -111,5 +111,6 @@ func (s *session) restart(why string) bool {
 	}
 	s.kernel.used = false
 	s.transition(Starting)
+	s.generationBegan()
 	return true
 }

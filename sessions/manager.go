@@ -36,11 +36,13 @@ type Request struct {
 	Code     string
 	// Timeout is how long the cell may run, in whole or broken seconds; 0 means the default.
 	Timeout time.Duration
+	// Caller says who asks, for the history: a name for people, not an identity. It may be empty.
+	Caller string
 }
 
 // CloseOptions say how a session is closed.
 type CloseOptions struct {
-	// DeleteFiles deletes the session's workspace too.
+	// DeleteFiles deletes the session's workspace and history too.
 	DeleteFiles bool
 }
 
@@ -82,6 +84,11 @@ func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, 
 		s, err := m.reserve(o, r)
 		if err != nil {
 			return nil, err
+		}
+		select {
+		case <-s.opened:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 		e, err := s.enqueue(r, timeout, r.SessionID == "")
 		if _, ended := errors.AsType[*ending](err); !ended {
@@ -154,10 +161,13 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 	s := &session{
 		manager: m, key: k, language: language, minted: minted, created: time.Now(), lastUsed: time.Now(),
 		log:  m.cfg.Logger.With("session", k.id),
-		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}),
+		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}), opened: make(chan struct{}),
+	}
+	if m.cfg.Store != nil {
+		s.saver = newSaver(m.cfg.Store, StoredSession{Owner: k.owner, ID: k.id, Language: language, Created: s.created}, s.log)
 	}
 	if before := m.sessions[k]; before != nil {
-		s.after = before.gone
+		s.after, s.before = before.gone, before
 		s.news = []string{pastSentence(k.id, before.whyEnding().cause, time.Now())}
 	} else if sentence, ok := m.past.get(k); ok {
 		s.news = []string{sentence}
@@ -172,9 +182,11 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 func (m *Manager) forget(s *session, why *ending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cells += s.info().Executions
+	m.cells += s.accepted()
 	if m.sessions[s.key] == s {
 		delete(m.sessions, s.key)
+	}
+	if !s.refused() {
 		m.past.put(s.key, pastSentence(s.key.id, why.cause, time.Now()))
 	}
 }
@@ -270,7 +282,7 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 	if err := ValidateID(id); err != nil {
 		return err
 	}
-	s, err := m.closing(key{o, id}, opts)
+	s, err := m.closing(key{o, id}, opts, m.recorded(ctx, o, id))
 	if s == nil {
 		return err
 	}
@@ -284,10 +296,10 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 
 // closing begins to close a session and returns it, or nil when there is nothing to do. Files of a session that does not
 // run, or is ending already, are deleted by a session of their own, made for that: whoever uses the id next waits for it.
-func (m *Manager) closing(k key, opts CloseOptions) (*session, error) {
+func (m *Manager) closing(k key, opts CloseOptions, recorded bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, known := m.sessions[k], m.workspaces.known(k)
+	s, known := m.sessions[k], recorded || m.workspaces.known(k)
 	switch {
 	case s == nil && !known:
 		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).
@@ -310,7 +322,7 @@ func (m *Manager) Stats() Stats {
 		info := s.info()
 		stats.Sessions[info.State]++
 		stats.Queued += info.Queue
-		stats.Executions += info.Executions
+		stats.Executions += s.accepted()
 	}
 	return stats
 }

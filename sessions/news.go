@@ -54,13 +54,14 @@ func (s *session) addLoss(cause string, at time.Time) {
 	defer s.mu.Unlock()
 	s.news = append(s.news, fmt.Sprintf("The kernel of session %q (generation %d) ended at %s: %s.",
 		s.key.id, s.generation, at.UTC().Format(clock), strings.TrimSuffix(cause, ".")))
+	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
 }
 
 // welcomeBack notes, for the first kernel of a session, that there was an earlier session of the same id.
 func (s *session) welcomeBack(filesThere bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generation > 1 {
+	if s.generation > s.past.Generations+1 {
 		return
 	}
 	if filesThere && len(s.news) == 0 {
@@ -80,7 +81,7 @@ func (s *session) takeNews() (generation int, preamble string) {
 	lines := s.news[max(0, len(s.news)-most):]
 	s.news = nil
 	kept := "files in the workspace are kept"
-	if s.generation == 1 && !s.filesThere {
+	if s.generation == s.past.Generations+1 && !s.filesThere {
 		kept = "the workspace is empty"
 	}
 	return s.generation, fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+

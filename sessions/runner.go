@@ -52,9 +52,11 @@ func (s *session) send(ctx context.Context, kind orderKind) (InterruptReport, er
 // run is the session's one goroutine. It alone touches the kernel.
 func (s *session) run() {
 	defer s.end()
+	s.lookBack()
 	if s.after != nil {
 		<-s.after
 	}
+	s.claim()
 	for s.ctx.Err() == nil {
 		if s.waiting() {
 			s.serve()
@@ -96,7 +98,7 @@ func (s *session) cull() {
 func (s *session) abandoned() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.minted && s.cells <= 1 && !s.wanted
+	return s.minted && s.cells-s.past.Executions <= 1 && !s.wanted
 }
 
 // serve runs the next cell, on a kernel that it starts if there is none.
@@ -185,12 +187,10 @@ func (s *session) end() {
 	if s.kernel != nil {
 		err = s.kernel.dispose(stopGrace)
 		s.kernel = nil
+		s.generationEnded(why.cause)
 	}
-	s.mu.Lock()
-	deleteFiles := s.deleteFiles
-	s.mu.Unlock()
-	if wsErr := s.manager.workspaces.release(s.key, deleteFiles); err == nil {
-		err = wsErr
+	if releaseErr := s.release(why); err == nil {
+		err = releaseErr
 	}
 	s.endErr = err
 	if err != nil {

@@ -33,13 +33,18 @@ type session struct {
 	wake   chan struct{}
 	orders chan order
 	gone   chan struct{}
+	// saver puts what happens into the store; nil without one. opened is closed when cells can be numbered.
+	saver  *saver
+	opened chan struct{}
+	before *session // the earlier session that after is of
 
 	kernel *kernel
 
 	mu          sync.Mutex
 	state       State
 	generation  int
-	cells       int // ever enqueued
+	cells       int           // ever enqueued
+	past        StoredSession // what there was before this session began
 	lastUsed    time.Time
 	queue       []*Execution
 	running     *Execution
@@ -50,6 +55,7 @@ type session struct {
 	filesThere  bool         // the workspace was not empty when the session began
 	ending      *ending      // set once the session takes no more cells
 	deleteFiles bool
+	conflict    error // the session is another process's
 	endErr      error // what went wrong while ending; valid once gone is closed
 }
 
@@ -105,10 +111,16 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	}
 	s.cells++
 	e := &Execution{
-		session: s, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
+		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
 		code: r.Code, timeout: timeout, minted: minted, phase: PhaseQueued,
 		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
+	if s.saver != nil {
+		e.record.shelf = &shelf{saver: s.saver, number: e.number}
+	}
+	s.save(ExecutionQueued{
+		Number: e.number, MsgID: e.msgID, Code: e.code, Caller: r.Caller, Timeout: timeout, Queued: time.Now(),
+	})
 	s.queue = append(s.queue, e)
 	s.lastUsed = time.Now()
 	s.poke()
@@ -226,8 +238,9 @@ const maxRetained = 64
 
 // settle ends the running cell. Its result takes the late output of earlier ones along.
 func (s *session) settle(e *Execution, result Result, err error) {
+	late := s.takeLate()
 	e.mu.Lock()
-	e.late = s.takeLate()
+	e.late = late
 	e.mu.Unlock()
 	s.mu.Lock()
 	s.running = nil
@@ -241,32 +254,45 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	e.finish(result, err)
 }
 
-// retain keeps an ended cell and forgets the oldest, so that a session holds about one record's limit of outputs. The
-// caller holds s.mu.
+// retain keeps an ended cell and forgets the oldest, so that a session holds about one record's limit of outputs in
+// memory. The caller holds s.mu.
 func (s *session) retain(e *Execution) {
 	s.recent = append(s.recent, e)
+	most := min(s.manager.cfg.RecordBytes, maxMemory)
 	var size int64
 	for i, e := range slices.Backward(s.recent) {
 		size += e.record.size()
-		if len(s.recent)-i > maxRetained || (size > s.manager.cfg.RecordBytes && i < len(s.recent)-1) {
+		if len(s.recent)-i > maxRetained || (size > most && i < len(s.recent)-1) {
+			for _, forgotten := range s.recent[:i+1] {
+				forgotten.record.squeeze() // it may still wait for the store
+			}
 			s.recent = slices.Clone(s.recent[i+1:])
 			return
 		}
 	}
 }
 
+// maxLate bounds what one result takes along of earlier cells' late output, in bytes. The next one goes on behind it.
+const maxLate = 4 << 20
+
 // takeLate returns what earlier cells produced after their end since it was last asked.
 func (s *session) takeLate() []Late {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	recent := slices.Clone(s.recent)
+	s.mu.Unlock()
 	var late []Late
-	for _, e := range s.recent {
+	var size int64
+	for _, e := range recent {
+		if !e.over() {
+			continue
+		}
 		var outs []kernels.Output
-		for {
+		for size < maxLate {
 			out, ok, _ := e.record.next(&e.told)
 			if !ok {
 				break
 			}
+			size += outputSize(out)
 			outs = append(outs, out)
 		}
 		if len(outs) > 0 {

@@ -1,0 +1,277 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// What a session has to do with the store: it looks back at what there was, claims it, has what happens saved, and gives
+// it back. Without a store all of this does nothing.
+
+const (
+	// storeTime bounds what a session waits for the store to answer.
+	storeTime = 10 * time.Second
+	// maxMemory bounds what a session holds in memory of its ended cells, in bytes.
+	maxMemory = 64 << 20
+)
+
+// lookBack finds out what there was of the session, so that its cells can be numbered.
+func (s *session) lookBack() {
+	defer close(s.opened)
+	if s.saver == nil {
+		return
+	}
+	if s.before != nil {
+		s.follow(s.before)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	past, err := s.manager.cfg.Store.Session(ctx, s.key.owner, s.key.id)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+	case err != nil:
+		s.log.Error("what the session did earlier cannot be read", "error", err)
+	case s.minted:
+		s.close(&ending{fault.Conflict, "the minted id was taken"}, false) // the next one is tried
+	default:
+		s.resume(past)
+	}
+}
+
+// follow goes on counting where a session of the same id that is ending has stopped.
+func (s *session) follow(before *session) {
+	<-before.opened
+	cells := before.info().Executions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cells, s.past.Executions = cells, cells
+}
+
+// resume goes on where a session in the store has stopped.
+func (s *session) resume(past StoredSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past, s.cells, s.generation = past, past.Executions, past.Generations
+	s.created = past.Created
+	if len(s.news) == 0 && past.Executions > 0 {
+		at, why := past.Closed, past.Why
+		if at.IsZero() {
+			at, why = past.Used, "the server that ran it ended"
+		}
+		s.news = []string{pastSentence(s.key.id, why, at)}
+	}
+}
+
+// claim makes the session this process's in the store. When another process has it, it ends here.
+func (s *session) claim() {
+	if s.saver == nil {
+		return
+	}
+	if s.before != nil {
+		generations := s.before.info().Generation
+		s.mu.Lock()
+		s.generation, s.past.Generations = generations, generations
+		s.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	err := s.saver.open(ctx, s.past.Executions+1)
+	if err == nil {
+		s.closeLeft(ctx)
+		return
+	}
+	s.mu.Lock()
+	s.conflict = err
+	s.mu.Unlock()
+	s.close(&ending{fault.Conflict, err.Error()}, false)
+	s.failQueue(err)
+}
+
+// closeLeft writes down the end of what a process that was killed has left open: nobody lived to do it.
+func (s *session) closeLeft(ctx context.Context) {
+	if s.past.Ref == 0 || s.before != nil || !s.past.Closed.IsZero() {
+		return
+	}
+	const cause = "the server that ran it ended"
+	store := s.manager.cfg.Store
+	generations, err := store.Generations(ctx, s.past.Ref)
+	if n := len(generations); n > 0 && generations[n-1].Ended.IsZero() {
+		s.save(GenerationEnded{Number: generations[n-1].Number, Ended: s.past.Used, Why: cause})
+	}
+	from := s.past.Executions - s.manager.cfg.MaxQueue - 1
+	executions, otherErr := store.Executions(ctx, s.past.Ref, from, s.past.Executions)
+	for _, e := range executions {
+		if e.Ended.IsZero() {
+			e = leftOpen(e, s.past.Used)
+			s.save(ExecutionEnded{Number: e.Number, Ended: e.Ended, Result: e.Result, Failure: e.Failure, Own: e.Outputs})
+		}
+	}
+	if err = errors.Join(err, otherErr); err != nil {
+		s.log.Error("what the session did earlier cannot be read", "error", err)
+	}
+}
+
+// leftOpen is an execution whose end nobody wrote down, with the end that it must have had.
+func leftOpen(e StoredExecution, at time.Time) StoredExecution {
+	e.Ended, e.Own = at, e.Outputs
+	if e.Started.IsZero() {
+		e.Failure = fault.New(fault.Unavailable, "the server ended before this cell ran").WithHint("run it again")
+		return e
+	}
+	const cause = "the server that ran this cell ended"
+	e.Result = Result{
+		Result:   kernels.Result{Status: kernels.StatusDied, Started: e.Started, Death: &kernels.Death{Cause: cause, Time: at}},
+		Duration: max(0, at.Sub(e.Started)),
+	}
+	return e
+}
+
+// save has changes saved.
+func (s *session) save(changes ...Change) {
+	if s.saver != nil {
+		s.saver.add(changes...)
+	}
+}
+
+// saveEnd saves how a cell ended, and waits until it is saved if the cell ran. The error says why it is not.
+func (s *session) saveEnd(e *Execution, result Result, err error) error {
+	if s.saver == nil {
+		return nil
+	}
+	end := ExecutionEnded{Number: e.number, Ended: time.Now(), Result: result, Own: e.record.own()}
+	if err != nil {
+		end.Failure = failureOf(err)
+	}
+	s.save(end)
+	if err != nil {
+		return nil
+	}
+	return s.flush(context.Background())
+}
+
+// failureOf is an error as it is kept.
+func failureOf(err error) *fault.Error {
+	return &fault.Error{Kind: fault.KindOf(err), Message: err.Error(), Hint: fault.Hint(err)}
+}
+
+// flush waits until everything so far is saved, but not for long.
+func (s *session) flush(ctx context.Context) error {
+	if s.saver == nil {
+		return nil
+	}
+	slow := fault.New(fault.Unavailable, "the history's disk does not answer").WithHint("look at the disk of the data folder")
+	ctx, cancel := context.WithTimeoutCause(ctx, storeTime, slow)
+	defer cancel()
+	return s.saver.flush(ctx)
+}
+
+// generationBegan notes the kernel that runs now.
+func (s *session) generationBegan() {
+	s.save(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
+}
+
+// generationEnded notes that the kernel is no more.
+func (s *session) generationEnded(why string) {
+	s.save(GenerationEnded{Number: s.info().Generation, Ended: time.Now(), Why: why})
+}
+
+// release gives back the session's folder and its place in the store, or deletes both.
+func (s *session) release(why *ending) error {
+	s.mu.Lock()
+	deleteFiles, conflict := s.deleteFiles, s.conflict
+	s.mu.Unlock()
+	if conflict != nil {
+		s.saver.abandon()
+		return conflict // both are another process's
+	}
+	err := s.manager.workspaces.release(s.key, deleteFiles)
+	if s.saver == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	if deleteFiles {
+		s.saver.abandon()
+		return errors.Join(err, s.manager.cfg.Store.Delete(ctx, s.key.owner, s.key.id))
+	}
+	s.save(SessionClosed{Closed: time.Now(), Why: why.cause})
+	_ = s.saver.close(ctx) // it has been logged, and the session is gone whether it is written down or not
+	return err
+}
+
+// refused tells whether the session was another process's.
+func (s *session) refused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conflict != nil
+}
+
+// accepted is how many cells this process has accepted for the session.
+func (s *session) accepted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cells - s.past.Executions
+}
+
+// recorded tells whether the store has a session.
+func (m *Manager) recorded(ctx context.Context, o Owner, id string) bool {
+	_, err := m.stored(ctx, o, id)
+	return err == nil
+}
+
+// stored returns a session of the store, NotFound without one.
+func (m *Manager) stored(ctx context.Context, o Owner, id string) (StoredSession, error) {
+	if m.cfg.Store == nil {
+		return StoredSession{}, fault.New(fault.NotFound, "there is no session %q", id)
+	}
+	return m.cfg.Store.Session(ctx, o, id)
+}
+
+// restore makes an execution of what the store has of one.
+func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, error) {
+	if e.Ended.IsZero() {
+		if past.Held {
+			return nil, fault.New(fault.Conflict, "cell %d of session %q runs in another cellblock process", e.Number, past.ID).
+				WithHint("ask that one, or try again when the cell has ended")
+		}
+		e = leftOpen(e, past.Used)
+	}
+	restored := &Execution{
+		id: past.ID, language: past.Language, number: e.Number, msgID: e.MsgID, code: e.Code, timeout: e.Timeout,
+		record: restoredRecord(m.cfg.Store, past.Ref, e), done: make(chan struct{}), cancelled: make(chan struct{}),
+		phase: PhaseEnded, ending: true, started: e.Started, generation: e.Generation, preamble: e.Preamble, result: e.Result,
+	}
+	if e.Failure != nil {
+		restored.err = e.Failure
+	}
+	close(restored.done)
+	return restored, nil
+}
+
+// restoredRecord is the record of an execution that is in the store only.
+func restoredRecord(store Store, ref SessionRef, e StoredExecution) *record {
+	r := &record{
+		count: e.Outputs, endCount: e.Own, ended: true,
+		shelf: &shelf{saver: &saver{store: store, ref: ref}, number: e.Number, saved: e.Outputs},
+	}
+	if e.Outputs > 0 {
+		r.parts = []*part{{span: span{0, e.Outputs}}}
+		r.heads = 1
+	}
+	return r
+}
+
+// notKept is the error for a cell that there is nothing of.
+func notKept(id string, number, cells int) error {
+	if number < 1 || number > cells {
+		return fault.New(fault.NotFound, "session %q has no cell %d: it has had %d", id, number, cells).
+			WithHint("list_executions names the ones there are")
+	}
+	return fault.New(fault.NotFound, "what cell %d of session %q produced is not kept any more", number, id).
+		WithHint("list_executions names the ones there are; let code write what must last into a file")
+}
