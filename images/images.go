@@ -3,7 +3,8 @@
 package images
 
 import (
-	_ "embed" // for the kernel's program
+	_ "embed" // for the programs that kernels run
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -29,10 +30,30 @@ type Language struct {
 	Transport string
 	// Env is added to the kernel's environment.
 	Env map[string]string
+	// Variables is an expression that a kernel of the language evaluates to a description of what the user has defined: a
+	// value whose form VariablesType is JSON. It is here and not with who sends it because it is made of what the kernel
+	// understands, as Argv is. Empty: the language cannot tell.
+	Variables string
 }
+
+// VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
+const VariablesType = "application/vnd.cellblock.variables+json"
 
 //go:embed python_kernel.py
 var pythonKernel string
+
+//go:embed python_variables.py
+var pythonVariables string
+
+// pythonExpression runs a program in a namespace of its own and gives what its function describe_all returns. It relies on
+// no name that the user may have given another meaning, and defines none.
+func pythonExpression(program string) string {
+	literal, err := json.Marshal(program) // JSON's strings are strings of Python, too
+	if err != nil {
+		panic(err)
+	}
+	return `(lambda b, n: (b.exec(` + string(literal) + `, n), n["describe_all"]())[1])(__import__("builtins"), {"__name__": "cellblock"})`
+}
 
 // python is IPython's kernel. Its own history database is off: sessions keep theirs, and it costs every cell 2 ms. The
 // kernel's program travels in Argv, so that any image with ipykernel will do.
@@ -45,7 +66,8 @@ var python = Language{
 	InterruptMode: "signal",
 	Transport:     "ipc",
 	// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
-	Env: map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+	Env:       map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+	Variables: pythonExpression(pythonVariables),
 }
 
 // Catalogue is a set of languages. It does not change once made.

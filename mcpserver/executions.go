@@ -122,9 +122,7 @@ type executionEntry struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-const executionsSchema = `{"type":"object","properties":{"executions":{"type":"array","items":{"type":"object","properties":{` +
-	`"execution_id":{"type":"integer"},"status":{"type":"string"},"code":{"type":"string"},"generation":{"type":"integer"},` +
-	`"started":{"type":"string"},"seconds":{"type":"number"}},"required":["execution_id","status"]}}},"required":["executions"]}`
+var executionsSchema = listSchema("executions", "execution_id", "status")
 
 func (s *service) listExecutions(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	a := argumentsOf(r, "session_id", "limit")
@@ -188,9 +186,8 @@ func phaseText(i sessions.ExecutionInfo) string {
 
 func firstLine(code string) string {
 	line, rest, _ := strings.Cut(strings.TrimSpace(code), "\n")
-	line = plain(line)
-	if short := firstChars(line, maxCodeLine); short != line || rest != "" {
-		return strings.TrimRight(short, " ") + " …"
+	if line = shorten(plain(line), maxCodeLine); rest != "" && !strings.HasSuffix(line, "…") {
+		line += " …"
 	}
 	return line
 }

@@ -43,9 +43,7 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-const healthSchema = `{"type":"object","properties":{"status":{"enum":["ok","degraded","down"]},"version":{"type":"string"},` +
-	`"uptime_seconds":{"type":"number"},"provisioner":{"type":"string"},"capabilities":{"type":"object"},` +
-	`"sessions":{"type":"object"},"problems":{"type":"array","items":{"type":"object"}}},"required":["status","version","problems"]}`
+const healthSchema = `{"type":"object","properties":{"status":{"enum":["ok","degraded","down"]}},"required":["status","version","problems"]}`
 
 // ReportHealth makes the report that can be made of the session manager and its provisioner.
 func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthReport {

@@ -30,7 +30,7 @@ func newRealWorld(t *testing.T) *world {
 	kernelstest.Need(t, err == nil, fmt.Sprintf("a sandbox (%v)", err))
 	w := newWorld(t, func(c *sessions.Config) {
 		c.Provisioner, c.DataDir = p, filepath.Join(dir, "data")
-		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python}}
+		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Variables: pythonVariables(t)}}
 		c.Limits = kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}
 		c.Logger = slog.New(slog.DiscardHandler)
 	})

@@ -24,10 +24,7 @@ type sessionEntry struct {
 	LastUsed    string  `json:"last_used"`
 }
 
-const sessionsSchema = `{"type":"object","properties":{"sessions":{"type":"array","items":{"type":"object","properties":{` +
-	`"session_id":{"type":"string"},"language":{"type":"string"},"state":{"type":"string"},"executions":{"type":"integer"},` +
-	`"generation":{"type":"integer"},"queue":{"type":"integer"},"busy_seconds":{"type":"number"},` +
-	`"created":{"type":"string"},"last_used":{"type":"string"}},"required":["session_id","language","state"]}}},"required":["sessions"]}`
+var sessionsSchema = listSchema("sessions", "session_id", "language", "state")
 
 func sessionArgument() mcp.ToolOption {
 	return mcp.WithString("session_id", mcp.Required(), mcp.Description("From list_sessions or an earlier call"))

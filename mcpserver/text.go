@@ -93,6 +93,14 @@ func cutMiddle(s string, n int) string {
 	return joinLines(head, missing.String(), tail)
 }
 
+// shorten returns s if it has at most n characters, else a beginning of it that says that it is one.
+func shorten(s string, n int) string {
+	if end := runeOffset(s, n); end < len(s) {
+		return strings.TrimRight(s[:end], " ") + " …"
+	}
+	return s
+}
+
 // joinLines joins texts so that each begins on a line of its own.
 func joinLines(texts ...string) string {
 	var b strings.Builder

@@ -31,6 +31,7 @@ var scopes = map[string]string{
 	getExecution:        ScopeRead, // or that of the session's language
 	"list_sessions":     ScopeRead,
 	"list_executions":   ScopeRead,
+	"inspect_variables": ScopeRead,
 	"interrupt_session": ScopeManage,
 	"restart_session":   ScopeManage,
 	"close_session":     ScopeManage,
@@ -71,8 +72,15 @@ func (s *service) tools() []toolSpec {
 	for _, language := range s.Languages {
 		all = append(all, s.executeTool(language))
 	}
-	return append(all, s.getTool(), s.listTool(), s.listExecutionsTool(), s.interruptTool(), s.restartTool(), s.closeTool(),
-		s.healthTool())
+	return append(all, s.getTool(), s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.interruptTool(), s.restartTool(),
+		s.closeTool(), s.healthTool())
+}
+
+// listSchema is the schema of structuredContent that holds a list of objects. It names only what each must have: every
+// model reads it with every call.
+func listSchema(list string, required ...string) string {
+	return fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"array","items":{"type":"object","required":["%s"]}}},"required":[%q]}`,
+		list, strings.Join(required, `","`), list)
 }
 
 // tool is the specification in mcp-go's form. No tool reaches anything outside its sandbox: the world is closed.

@@ -118,15 +118,25 @@ func (r *run) fallen(err error) kernels.Result {
 func (r *run) supervise() {
 	timeout := time.NewTimer(r.e.timeout)
 	defer timeout.Stop()
+	for r.event(timeout.C) {
+	}
+}
+
+// event deals with the next thing that happens while the cell runs, and tells whether it goes on regardless.
+func (r *run) event(timeout <-chan time.Time) (goesOn bool) {
 	select {
 	case <-r.ended:
-	case <-timeout.C:
+	case <-timeout:
 		r.timedOut = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
 	case <-r.e.cancelled:
 		r.cancelled = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
 	case o := <-r.s.orders:
+		if o.kind == orderVariables {
+			o.answer(InterruptReport{}, r.s.busy(r.e))
+			return true
+		}
 		r.order = &o
 		if o.kind == orderRestart {
 			r.replace("the kernel was restarted on request while this cell ran")
@@ -134,6 +144,7 @@ func (r *run) supervise() {
 			r.climb(r.s.manager.cfg.Grace)
 		}
 	}
+	return false
 }
 
 // await waits for the end of a cell that must end now. A client that does not tell within the grace is not waited for.

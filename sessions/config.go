@@ -23,6 +23,8 @@ type Runtime struct {
 	Kernelspec kernels.Kernelspec
 	// Image is what the kernel runs in; provisioners without images ignore it.
 	Image string
+	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.
+	Variables string
 }
 
 // Config says how a Manager works. Provisioner, Runtimes and DataDir are required; a zero value elsewhere means the

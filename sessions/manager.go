@@ -250,8 +250,8 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 	if info := s.info(); info.State != Busy {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
-	report, err := s.send(ctx, orderInterrupt)
-	return report, s.orderError(err)
+	a := s.send(ctx, orderInterrupt)
+	return a.report, s.orderError(a.err)
 }
 
 // Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
@@ -261,8 +261,8 @@ func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error)
 	if err != nil {
 		return Info{}, err
 	}
-	if _, err := s.send(ctx, orderRestart); err != nil {
-		return Info{}, s.orderError(err)
+	if a := s.send(ctx, orderRestart); a.err != nil {
+		return Info{}, s.orderError(a.err)
 	}
 	return s.info(), nil
 }

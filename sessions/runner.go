@@ -14,6 +14,7 @@ type orderKind int
 const (
 	orderInterrupt orderKind = iota
 	orderRestart
+	orderVariables
 )
 
 // order is a request to the runner; it answers on reply, which never blocks it.
@@ -23,29 +24,30 @@ type order struct {
 }
 
 type answer struct {
-	report InterruptReport
-	err    error
+	report    InterruptReport
+	variables Variables
+	err       error
 }
 
-func (o order) answer(report InterruptReport, err error) { o.reply <- answer{report, err} }
+func (o order) answer(report InterruptReport, err error) { o.reply <- answer{report: report, err: err} }
 
-// send gives the runner an order and waits for its answer. It returns the session's *ending if it ends first.
-func (s *session) send(ctx context.Context, kind orderKind) (InterruptReport, error) {
+// send gives the runner an order and waits for its answer. Its error is the session's *ending if it ends first.
+func (s *session) send(ctx context.Context, kind orderKind) answer {
 	o := order{kind: kind, reply: make(chan answer, 1)}
 	select {
 	case s.orders <- o:
 	case <-s.ctx.Done():
-		return InterruptReport{}, context.Cause(s.ctx)
+		return answer{err: context.Cause(s.ctx)}
 	case <-ctx.Done():
-		return InterruptReport{}, context.Cause(ctx)
+		return answer{err: context.Cause(ctx)}
 	}
 	select {
 	case a := <-o.reply:
-		return a.report, a.err
+		return a
 	case <-s.gone:
-		return InterruptReport{}, context.Cause(s.ctx)
+		return answer{err: context.Cause(s.ctx)}
 	case <-ctx.Done():
-		return InterruptReport{}, context.Cause(ctx)
+		return answer{err: context.Cause(ctx)}
 	}
 }
 
@@ -125,11 +127,15 @@ func (s *session) serve() {
 
 // obey carries out an order while no cell runs.
 func (s *session) obey(o order) {
-	if o.kind == orderInterrupt {
+	switch o.kind {
+	case orderInterrupt:
 		o.answer(InterruptReport{VariablesKept: s.kernel != nil}, nil)
-		return
+	case orderVariables:
+		v, err := s.inspect()
+		o.reply <- answer{variables: v, err: err}
+	case orderRestart:
+		o.answer(InterruptReport{}, s.renew(lossAsked))
 	}
-	o.answer(InterruptReport{}, s.renew(lossAsked))
 }
 
 // renew gives the session a fresh kernel while no cell runs: in place when there is one to restart. One that has run

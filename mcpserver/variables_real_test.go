@@ -1,0 +1,141 @@
+//go:build linux
+
+package mcpserver
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/images"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
+)
+
+func pythonVariables(t *testing.T) string {
+	t.Helper()
+	catalogue, err := images.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, err := catalogue.Lookup("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return python.Variables
+}
+
+// evil is code whose objects notice when they are looked at.
+const evil = `
+armed, looks = False, []
+def look(name):
+    if armed: looks.append(name)
+class Evil:
+    def __repr__(self): look('repr'); return ''
+    def __len__(self): look('len'); return 1
+    def __getattribute__(self, name): look(name); return object.__getattribute__(self, name)
+    def __sizeof__(self): look('sizeof'); return 1
+    def __eq__(self, other): look('eq'); return False
+    def __bool__(self): look('bool'); return True
+    def __hash__(self): look('hash'); return 1
+class Meta(type):
+    def __getattribute__(cls, name): look('meta ' + name); return type.__getattribute__(cls, name)
+    def __instancecheck__(cls, x): look('instance'); return False
+class Worse(Evil, metaclass=Meta): pass
+class Numbers(list):
+    def __len__(self): look('len of a list'); return 1
+    def __iter__(self): look('iter'); return iter([])
+one, two, three = Evil(), Worse(), Numbers([1])
+evils = [one, {one: two}, three]
+held = np.empty(1, dtype=object)
+held[0] = one
+table = pd.DataFrame({'evil': held, 'n': [1]})
+row = pd.Series(held)
+seen = lambda: (globals().update(armed=False), looks)[1]
+len = print = exec = str = 'shadowed'
+armed = True`
+
+func TestRealVariables(t *testing.T) {
+	w := newRealWorld(t)
+	inspect := func() (called, map[string]sessions.Variable) {
+		t.Helper()
+		began := time.Now()
+		got := w.call("inspect_variables", map[string]any{"session_id": "v"})
+		t.Logf("%v\n%.900s", time.Since(began).Round(time.Millisecond), got)
+		var v sessions.Variables
+		if got.isError || json.Unmarshal(got.structured, &v) != nil {
+			t.Fatalf("%s %s", got, got.structured)
+		}
+		byName := map[string]sessions.Variable{}
+		for _, one := range v.Variables {
+			byName[one.Name] = one
+		}
+		return got, byName
+	}
+	w.run("v", "'first'").expect(t, false, "first")
+	if got, v := inspect(); len(v) != 0 || got.String() != "Nothing is defined." {
+		t.Errorf("a new session: %s", got)
+	}
+	w.run("v", "import numpy as np, pandas as pd\nx = 5\nnames = ['a', 'b']\nbig = 10 ** 100000\na = np.arange(12.).reshape(3, 4)\nhuge = np.zeros((3000, 3000))\n"+
+		"df = pd.DataFrame({'x': [1, 2], 'y': ['a', 'b']})\nser = pd.Series([0.1 + 0.2, 2])\ndef f(a, *, b=1): pass\n_private = 1\nx").expect(t, false, "5")
+	got, v := inspect()
+	got.expect(t, false, "np · module · numpy", "x · int · 5", "names · list · 2 items · ", "['a', 'b']", "big · int · int of 332193 bits",
+		"a · numpy.ndarray · 3×4 float64 · 96 bytes · [0, 1, 2, ", "huge · numpy.ndarray · 3000×3000 float64 · 68.7 MiB",
+		"df · pandas.DataFrame · 2×2 · ", "x int64, y object", "ser · pandas.Series · float64 · 2 items · ", "[0.3, 2]", "f · function · f(a, *, b)")
+	if _, there := v["_private"]; there || v["df"].Columns[1].Name != "y" || *v["names"].Length != 2 || v["huge"].Shape[0] != 3000 {
+		t.Errorf("%+v", v)
+	}
+
+	// Nothing is left behind: no name, no output, no count, and _ is still the last result.
+	w.run("v", "print(_, len(In), list(Out))").expect(t, false, "5 4 [1, 2]\n[session v · cell 3")
+	w.run("v", "before = list(globals()) + ['before']").expect(t, false)
+	inspect()
+	w.run("v", "print(sorted(n for n in set(globals()) - set(before) if not n.startswith('_')))").expect(t, false, "[]\n[session v · cell 5")
+
+	w.run("v", evil).expect(t, false)
+	got, v = inspect()
+	if v["one"].Type != "Evil" || v["two"].Type != "Worse" || v["evils"].Preview != "[<Evil>, <dict of 1>, <Numbers>]" {
+		t.Errorf("%s", got)
+	}
+	if v["row"].Preview != "[<Evil>]" || v["table"].Columns[0].Name != "evil" || v["held"].Preview != "" {
+		t.Errorf("%+v %+v %+v", v["row"], v["table"], v["held"])
+	}
+	w.run("v", "seen()").expect(t, false, "[]\n[session")
+
+	w.run("v", "for i in __builtins__.range(1000): globals()[f'n{i}'] = 'x' * 1000").expect(t, false)
+	if got, v := inspect(); len(v) < 100 || len(got.structured) > maxVariables+200 || v["n999"].Name == "" || !strings.Contains(got.String(), "variables older or larger left out here") {
+		t.Errorf("%d of 1000: %.300s", len(v), got)
+	}
+
+	w.execute("v", "import time; time.sleep(4)", map[string]any{"wait_seconds": 1}).expect(t, false, "still running")
+	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, true, "is running cell 9", "get_execution waits for it")
+	w.get("v", 9, nil).expect(t, false, "ok")
+}
+
+// A kernel that does not answer is interrupted, and the session goes on.
+func TestRealVariablesThatTakeTooLong(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("v", "x = 1\nimport sys, time\nsys.modules['IPython'].get_ipython = lambda: time.sleep(60)").expect(t, false)
+	began := time.Now()
+	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, true, "did not describe its variables within 2s", "print what you want to know")
+	if d := time.Since(began); d > 4*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	w.run("v", "x").expect(t, false, "1\n[session v · cell 2 · ok")
+}
+
+// The program goes with every call, so it is short; and it is one expression.
+func TestVariablesProgram(t *testing.T) {
+	kernelstest.NeedPython(t)
+	if n := len(pythonVariables(t)); n > 16<<10 {
+		t.Errorf("%d bytes", n)
+	}
+	cmd := exec.Command("/usr/bin/python3", "-W", "error", "-c", "import sys, ast; ast.parse(sys.stdin.read(), mode='eval')")
+	cmd.Stdin, cmd.Stderr = strings.NewReader(pythonVariables(t)), os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,181 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"cellblock/images"
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// Variables are what the user has defined in a session's kernel, in the order in which he did.
+type Variables struct {
+	Variables []Variable `json:"variables"`
+	// More is how many there are beside these.
+	More int `json:"more"`
+}
+
+// Variable is one name with what is known of its value, from the kernel: not to be trusted.
+type Variable struct {
+	Name string `json:"name"`
+	// Type is the type's name, with its library's where it has one: "int", "pandas.DataFrame".
+	Type string `json:"type"`
+	// Length is how many items it has, Shape its dimensions, DType the type of its elements, Bytes its size in memory
+	// without what it refers to; absent where they are not known.
+	Length *int64  `json:"length,omitempty"`
+	Shape  []int64 `json:"shape,omitempty"`
+	DType  string  `json:"dtype,omitempty"`
+	Bytes  *int64  `json:"bytes,omitempty"`
+	// Columns are a table's, the first of them.
+	Columns []Column `json:"columns,omitempty"`
+	// Preview is a beginning of the value, where that can be had without running users' code.
+	Preview string `json:"preview,omitempty"`
+}
+
+// Column is one column of a table.
+type Column struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+}
+
+const (
+	// inspectTimeout is how long a kernel may take to describe its variables.
+	inspectTimeout = 2 * time.Second
+	// maxDescription bounds the description that is read, in bytes.
+	maxDescription = 1 << 20
+)
+
+// Variables describes what the user has defined in a session. It is Busy while the session starts or runs a cell,
+// Invalid for a language that cannot tell, Timeout when the kernel takes longer than two seconds. Of a session without a
+// kernel there are none. The kernel's variables, execution count and last results stay as they are.
+func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables, error) {
+	s, err := m.use(o, id)
+	if err != nil {
+		return Variables{}, err
+	}
+	if m.cfg.Runtimes[s.language].Variables == "" {
+		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.language).
+			WithHint("print what you want to know")
+	}
+	switch s.info().State {
+	case Starting, Restarting:
+		return Variables{}, fault.New(fault.Busy, "the kernel of session %q is starting", id).WithHint("call again in a few seconds")
+	}
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if running != nil {
+		return Variables{}, s.busy(running)
+	}
+	a := s.send(ctx, orderVariables)
+	return a.variables, s.orderError(a.err)
+}
+
+// busy is the error of whoever wants the kernel while a cell runs.
+func (s *session) busy(e *Execution) error {
+	return fault.New(fault.Busy, "session %q is running cell %d, and only an idle kernel can be inspected", s.key.id, e.number).
+		WithHint("call again when the cell has ended; get_execution waits for it")
+}
+
+// inspect asks the kernel for its variables. The runner calls it while no cell runs.
+func (s *session) inspect() (Variables, error) {
+	if s.kernel == nil || s.kernelGone() {
+		return Variables{Variables: []Variable{}}, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
+	defer cancel()
+	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{
+		Silent: true, UserExpressions: map[string]string{"v": s.manager.cfg.Runtimes[s.language].Variables},
+	})
+	if err != nil {
+		return Variables{}, fault.New(fault.Unavailable, "the variables could not be inspected: %w", err)
+	}
+	s.manager.running.Go(func() { s.drainSilent(running) })
+	select {
+	case <-running.Done():
+		return readVariables(running.Result())
+	case <-ctx.Done():
+	}
+	return Variables{}, s.stopInspection(running)
+}
+
+// stopInspection interrupts a kernel that takes too long to describe its variables. Should that not help, the next cell
+// waits in the kernel, until it is interrupted by its own time.
+func (s *session) stopInspection(running cell) error {
+	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.Grace)
+	defer cancel()
+	if err := s.kernel.client.Interrupt(ctx); err != nil {
+		s.log.Warn("an inspection of variables was not interrupted", "error", err)
+	}
+	select {
+	case <-running.Done():
+	case <-ctx.Done():
+	}
+	return fault.New(fault.Timeout, "the kernel did not describe its variables within %v", inspectTimeout).
+		WithHint("print what you want to know")
+}
+
+// drainSilent takes what comes while the kernel is inspected. The inspection itself prints nothing: where the kernel does
+// not know better, this is the background work of the last cell.
+func (s *session) drainSilent(running cell) {
+	for {
+		out, err := running.Next(s.ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			_, _ = running.Next(s.ctx) // tells that the end was dealt with
+			return
+		case err != nil:
+			return
+		}
+		s.mu.Lock()
+		var last string
+		for _, e := range s.recent {
+			last = e.msgID
+		}
+		s.mu.Unlock()
+		s.addLate(out, last)
+	}
+}
+
+// readVariables reads a kernel's answer, within bounds.
+func readVariables(result kernels.Result) (Variables, error) {
+	var answers map[string]struct {
+		Status string                     `json:"status"`
+		EName  string                     `json:"ename"`
+		EValue string                     `json:"evalue"`
+		Data   map[string]json.RawMessage `json:"data"`
+	}
+	fail := func(why string) (Variables, error) {
+		return Variables{}, fault.New(fault.Unavailable, "the kernel could not describe its variables: %s", clip(why, 200)).
+			WithHint("print what you want to know")
+	}
+	switch {
+	case result.Status == kernels.StatusDied && result.Death != nil:
+		return Variables{}, fault.New(fault.Died, "the kernel died while it was inspected: %s", clip(result.Death.Cause, 200)).
+			WithHint("variables are lost; the next cell runs on a new kernel")
+	case result.Status != kernels.StatusOK:
+		return fail("the request ended with status " + string(result.Status))
+	case len(result.UserExpressions) > maxDescription:
+		return fail("the answer is too long")
+	case json.Unmarshal(result.UserExpressions, &answers) != nil:
+		return fail("the answer cannot be read")
+	}
+	answer := answers["v"]
+	if answer.Status != "ok" {
+		return fail(strings.TrimSpace(answer.EName + " " + answer.EValue))
+	}
+	var text string
+	var v Variables
+	if json.Unmarshal(answer.Data[images.VariablesType], &text) != nil || json.Unmarshal([]byte(text), &v) != nil {
+		return fail("the answer cannot be read")
+	}
+	if v.Variables == nil {
+		v.Variables = []Variable{}
+	}
+	return v, nil
+}
