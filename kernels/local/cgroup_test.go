@@ -6,8 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -176,6 +178,25 @@ func TestMakeAndRemove(t *testing.T) {
 	}
 	if err := errors.Join(g.remove(t.Context()), g.remove(t.Context())); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestGroupKill(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := group{Dirs: []groupDir{{t.TempDir(), 1, []string{pids}}}}
+	g.killOne(cmd.Process.Pid) // not one of the group's
+	if st, err := readStat(cmd.Process.Pid); err != nil || st.zombie {
+		t.Fatalf("killed, although it is not in the group: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(g.Dirs[0].Path, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.kill()
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatal(err)
 	}
 }
 

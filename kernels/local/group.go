@@ -130,8 +130,21 @@ func (g group) kill() {
 			return
 		}
 		for _, pid := range list {
-			_ = unix.Kill(pid, unix.SIGKILL)
+			g.killOne(pid)
 		}
+	}
+}
+
+// killOne kills a process of the group, and no other that has got its pid meanwhile: what a descriptor holds and the group
+// still names is the group's.
+func (g group) killOne(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if slices.Contains(g.pids(), pid) {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
 }
 
