@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -96,5 +97,5 @@ func claimedBy(frames [][]byte) (parent, msgType string) {
 	return clip(read(2).MsgID), clip(read(1).MsgType)
 }
 
-// clip bounds a name that a kernel made up.
-func clip(s string) string { return s[:min(len(s), maxParent)] }
+// clip bounds a name that a kernel made up. It is a copy: a short part would keep a long header alive.
+func clip(s string) string { return strings.Clone(s[:min(len(s), maxParent)]) }

@@ -4,6 +4,7 @@ package shim
 
 import (
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"cellblock/kernels/stream"
@@ -246,8 +247,8 @@ func (g *gate) execution(parent string) *execution {
 	}
 	e := g.execs[parent]
 	if e == nil {
-		e = &execution{parent: parent}
-		g.execs[parent] = e
+		e = &execution{parent: strings.Clone(parent)} // part of a header that may be long
+		g.execs[e.parent] = e
 		g.forget()
 	} else {
 		g.remove(e)

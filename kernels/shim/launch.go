@@ -81,8 +81,12 @@ func resetSignals() error {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 }
 
-// setRlimits sets soft and hard limits. The order matters little: only exec follows.
+// setRlimits sets soft and hard limits. The order matters little: only exec follows. A core file, as large as the kernel
+// was, would only fill the workspace.
 func setRlimits(r stream.Rlimits) error {
+	if err := syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+		return fmt.Errorf("RLIMIT_CORE 0: %w", err)
+	}
 	for _, l := range []struct {
 		name     string
 		resource int

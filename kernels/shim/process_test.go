@@ -72,8 +72,8 @@ func TestConsoleIsBounded(t *testing.T) {
 func TestRlimits(t *testing.T) {
 	limits := stream.Rlimits{Data: 2 << 30, FileSize: 123 << 20, Files: 777, PIDs: 5000}
 	b, c := ready(t, func(c *stream.Config) { c.Rlimits = limits })
-	got := c.run("import resource as r\nprint(*[r.getrlimit(x) for x in (r.RLIMIT_DATA, r.RLIMIT_FSIZE, r.RLIMIT_NOFILE, r.RLIMIT_NPROC)])").text["stdout"]
-	want := fmt.Sprintf("(%d, %[1]d) (%d, %[2]d) (%d, %[3]d) (%d, %[4]d)\n", limits.Data, limits.FileSize, limits.Files, limits.PIDs)
+	got := c.run("import resource as r\nprint(*[r.getrlimit(x) for x in (r.RLIMIT_DATA, r.RLIMIT_FSIZE, r.RLIMIT_NOFILE, r.RLIMIT_NPROC, r.RLIMIT_CORE)])").text["stdout"]
+	want := fmt.Sprintf("(%d, %[1]d) (%d, %[2]d) (%d, %[3]d) (%d, %[4]d) (0, 0)\n", limits.Data, limits.FileSize, limits.Files, limits.PIDs)
 	if got != want {
 		t.Fatalf("kernel has %s, want %s", got, want)
 	}
