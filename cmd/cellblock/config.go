@@ -35,7 +35,7 @@ type Config struct {
 	PublicURL string `koanf:"public_url"`
 	// DataDir keeps what must outlive the server: keys, workspaces.
 	DataDir string `koanf:"data_dir"`
-	// RunDir keeps sockets; its path must be short.
+	// RunDir keeps sockets.
 	RunDir string `koanf:"run_dir"`
 	// Provisioner is "auto", "docker" or "local".
 	Provisioner string `koanf:"provisioner"`

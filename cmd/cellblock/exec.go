@@ -39,7 +39,8 @@ func newExec() *cobra.Command {
 		Use:   "exec [code | -]",
 		Short: "Run code in a session of a running server",
 		Long: `Runs code in a session of a running server and prints what it prints, as it comes. The code is the argument, a file
-(--file) or standard input (-). Exit status 1 when the cell ends with an error.`,
+(--file) or standard input (-). It runs in the session's own folder and does not see the files that are here. Ctrl-C stops
+the cell. Exit status 1 when the cell ends with an error, is stopped by its timeout, or loses its kernel.`,
 		Example: `  cellblock exec 'x = 20 + 1; x'
   cellblock exec --session analysis --images plots --file plot.py
   echo 'print(x * 2)' | cellblock exec --session analysis -`,

@@ -56,7 +56,7 @@ func addConfigFlags(root *cobra.Command) {
 // addServerFlags adds the flags of the commands that run kernels.
 func addServerFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.String("run-dir", "", "sockets; keep the path short (default "+defaultRunDir()+")")
+	flags.String("run-dir", "", "sockets (default "+defaultRunDir()+")")
 	flags.String("provisioner", "", "what runs kernels: auto, docker or local (default auto)")
 	flags.String("sandbox", "", "of the local provisioner: bwrap, or none to run without isolation (default bwrap)")
 	flags.Bool("allow-unenforced", false, "launch kernels although this host ignores one of their limits")
