@@ -115,7 +115,7 @@ func (d *Dispatcher) call(ctx context.Context, m *message, c *client, out *outle
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		response = (&rpcError{code: mcp.REQUEST_INTERRUPTED, message: ErrCancelled.Error()}).response(m.id)
 	}
-	return withID(response, m.id)
+	return withID(withURI(response, m), m.id)
 }
 
 // handle lets mcp-go handle a message, and turns a panic into an error.

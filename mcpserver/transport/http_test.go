@@ -234,6 +234,22 @@ func TestPanicBecomesAnError(t *testing.T) {
 	}
 }
 
+func TestMissingResourceIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.mcp.AddResource(mcp.NewResource("test://there", "there"), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		return nil, nil
+	})
+	for version, code := range map[string]int{stateless: mcp.INVALID_PARAMS, handshake: mcp.RESOURCE_NOT_FOUND} {
+		u := w.user("alice", version)
+		got := u.post(u.message(1, "resources/read", map[string]any{"uri": "test://gone"}),
+			func(r *http.Request) { r.Header.Set("Mcp-Name", "test://gone") })
+		data, _ := got.last().Error.Data.(map[string]any)
+		if got.last().Error.Code != code || data["uri"] != "test://gone" {
+			t.Errorf("%s: %s", version, got.body)
+		}
+	}
+}
+
 func TestGetIsRefused(t *testing.T) {
 	w := newWorld(t)
 	u := w.user("ann", handshake)

@@ -19,6 +19,8 @@ type message struct {
 	version string
 	// name is params.name: the tool of a tools/call.
 	name string
+	// uri is params.uri: the resource of a resources/read.
+	uri string
 	// cancels is the id that a notifications/cancelled names, spelled by idKey.
 	cancels string
 	// result and failure are a response's; one of them is nil.
@@ -40,6 +42,7 @@ func (m *message) tool() string {
 // wrong type is left to the method that owns it.
 type params struct {
 	Name      json.RawMessage            `json:"name"`
+	URI       json.RawMessage            `json:"uri"`
 	RequestID json.RawMessage            `json:"requestId"`
 	Meta      map[string]json.RawMessage `json:"_meta"`
 }
@@ -116,7 +119,7 @@ func (m *message) readParams() *rpcError {
 	if err := json.Unmarshal(m.params, &p); err != nil {
 		return refuse(mcp.INVALID_PARAMS, "params._meta must be an object")
 	}
-	m.name = text(p.Name)
+	m.name, m.uri = text(p.Name), text(p.URI)
 	m.version = text(p.Meta[mcp.MetaKeyProtocolVersion])
 	if m.method == string(mcp.MethodNotificationCancelled) {
 		m.cancels = idKey(p.RequestID)

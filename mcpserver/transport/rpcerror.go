@@ -82,6 +82,17 @@ func withID(response mcp.JSONRPCMessage, id json.RawMessage) mcp.JSONRPCMessage 
 	return response
 }
 
+// withURI names the resource in the error about one that is not there, as 2026-07-28 has it (server/resources).
+func withURI(response mcp.JSONRPCMessage, m *message) mcp.JSONRPCMessage {
+	failed, ok := response.(mcp.JSONRPCError)
+	missing := failed.Error.Code == mcp.RESOURCE_NOT_FOUND || failed.Error.Code == mcp.INVALID_PARAMS
+	if !ok || !missing || failed.Error.Data != nil || m.method != string(mcp.MethodResourcesRead) {
+		return response
+	}
+	failed.Error.Data = map[string]any{"uri": m.uri}
+	return failed
+}
+
 // statusOf returns the HTTP status that 2026-07-28 prescribes for a response, so that intermediaries need not read it.
 // The revisions before answer 200 to whatever was handled.
 func statusOf(response mcp.JSONRPCMessage) int {
