@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Installs the MCP clients of others that the end-to-end tests use (e2e/npm) into .cache/npm, if they are not there in the
+# versions of the lock. Runs no script of theirs. Safe to run again, and at the same time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup-e2e: %s\n' "$*" >&2; }
+
+target=.cache/npm
+mkdir -p "$target"
+if command -v flock >/dev/null; then # the tests of two packages may start at once
+	exec 9>"$target/.lock"
+	flock 9
+fi
+want=$(cat e2e/npm/package.json e2e/npm/package-lock.json | cksum)
+[ "$(cat "$target/.installed" 2>/dev/null)" != "$want" ] || exit 0
+command -v npm >/dev/null || {
+	say "npm is missing. Debian, Ubuntu: sudo apt-get install nodejs npm     Fedora: sudo dnf install nodejs-npm"
+	exit 1
+}
+say "installing the MCP clients of others into $target"
+cp e2e/npm/package.json e2e/npm/package-lock.json e2e/npm/.npmrc "$target/"
+npm ci --prefix "$target" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+echo "$want" >"$target/.installed"
