@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"cellblock/internal/fault"
 )
 
