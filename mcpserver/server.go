@@ -30,6 +30,8 @@ type Config struct {
 	Health func(ctx context.Context) HealthReport
 	// Version is the server's, for clients.
 	Version string
+	// Toolsets are the groups of tools that are offered. Nil: DefaultToolsets. See CheckToolsets.
+	Toolsets []string
 	// ImageSide is the longest side of an image in a result, in pixels. 0: DefaultImageSide.
 	ImageSide int
 	// Logger gets what operators should know. It is never given code, outputs or tokens. Nil means slog.Default.

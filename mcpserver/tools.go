@@ -67,15 +67,6 @@ type toolSpec struct {
 	handle                   server.ToolHandlerFunc
 }
 
-func (s *service) tools() []toolSpec {
-	var all []toolSpec
-	for _, language := range s.Languages {
-		all = append(all, s.executeTool(language))
-	}
-	return append(all, s.getTool(), s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.interruptTool(), s.restartTool(),
-		s.closeTool(), s.healthTool())
-}
-
 // listSchema is the schema of structuredContent that holds a list of objects. It names only what each must have: every
 // model reads it with every call.
 func listSchema(list string, required ...string) string {

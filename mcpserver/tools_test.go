@@ -12,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
 
@@ -66,12 +67,51 @@ func TestToolSchemas(t *testing.T) {
 	}
 }
 
+// Every model reads the list with every call. The default is to stay under 2,500 tokens, all of it under 4,000; what is
+// there now leaves room for the files and the images.
 func TestToolListIsShort(t *testing.T) {
-	w := newWorld(t)
-	result, _ := w.request(t.Context(), "tools/list", map[string]any{})
-	t.Logf("tools/list: %d tokens", len(result)/4)
-	if len(result)/4 > 1700 { // the files toolset, which is part of the default list, needs room too
-		t.Errorf("tools/list is %d tokens", len(result)/4)
+	for _, tt := range []struct {
+		sets []string
+		most int
+	}{{nil, 1700}, {toolsets, 1700}, {[]string{ToolsetExecute}, 1000}} {
+		w := newWorld(t)
+		w.service.Toolsets = tt.sets
+		w.server = w.service.server()
+		result, _ := w.request(t.Context(), "tools/list", map[string]any{})
+		t.Logf("tools/list of %v: %d tokens", tt.sets, len(result)/4)
+		if len(result)/4 > tt.most {
+			t.Errorf("tools/list of %v is %d tokens", tt.sets, len(result)/4)
+		}
+	}
+}
+
+func TestToolsets(t *testing.T) {
+	for _, tt := range []struct {
+		sets []string
+		want string
+	}{
+		{nil, "close_session execute_python get_execution health inspect_variables interrupt_session list_executions list_sessions restart_session"},
+		{[]string{}, "health"},
+		{[]string{ToolsetExecute}, "execute_python get_execution health interrupt_session"},
+		{[]string{ToolsetSessions, ToolsetFiles, ToolsetImages}, "close_session health inspect_variables list_executions list_sessions restart_session"},
+	} {
+		w := newWorld(t)
+		w.service.Toolsets = tt.sets
+		w.server = w.service.server()
+		var names []string
+		tools, _ := w.list()
+		for _, tool := range tools {
+			names = append(names, tool.Name)
+		}
+		if slices.Sort(names); strings.Join(names, " ") != tt.want {
+			t.Errorf("%v: %v", tt.sets, names)
+		}
+	}
+	if err := CheckToolsets([]string{"execute", "notebooks"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), "execute, sessions, files, images") {
+		t.Errorf("%v", err)
+	}
+	if err := CheckToolsets(toolsets); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -65,6 +65,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.mcp = mcpserver.Config{
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
+		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide,
 	}
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	return nil

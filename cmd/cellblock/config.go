@@ -23,6 +23,7 @@ import (
 	"cellblock/internal/nearest"
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
+	"cellblock/mcpserver"
 )
 
 // Config is the whole configuration. Every field is a key of the YAML file (nested with dots), an environment variable
@@ -54,11 +55,21 @@ type Config struct {
 	AllowedOrigins []string `koanf:"allowed_origins"`
 	AllowedHosts   []string `koanf:"allowed_hosts"`
 
+	// Toolsets are the groups of tools that are offered (mcpserver.CheckToolsets).
+	Toolsets []string `koanf:"toolsets"`
+
+	Output   OutputConfig             `koanf:"output"`
 	Timeout  TimeoutConfig            `koanf:"timeout"`
 	Docker   DockerConfig             `koanf:"docker"`
 	Images   map[string]string        `koanf:"images"`
 	Profiles map[string]ProfileConfig `koanf:"profiles"`
 	Log      LogConfig                `koanf:"log"`
+}
+
+// OutputConfig says how outputs become results.
+type OutputConfig struct {
+	// ImageSide is the longest side of an image in a result, in pixels; larger ones are scaled down to it.
+	ImageSide int `koanf:"image_side"`
 }
 
 // TimeoutConfig bounds how long a cell may run.
@@ -126,6 +137,7 @@ func defaults() map[string]any {
 		"kernel_uid": docker.DefaultUID, "kernel_gid": docker.DefaultUID,
 		"python": "", "shim": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
+		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h",
 		"docker.host": "", "docker.carrier": "auto",
 		"images.python":           "",
@@ -347,6 +359,13 @@ func (c *Config) check() error {
 	if c.Timeout.Default <= 0 || c.Timeout.Max < c.Timeout.Default {
 		return fault.New(fault.Invalid, "configuration: timeout.default is %s and timeout.max is %s", c.Timeout.Default, c.Timeout.Max).
 			WithHint("Both are durations as 10m or 1h; the default is positive and not above the most.")
+	}
+	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
+		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)
+	}
+	if c.Output.ImageSide < 64 || c.Output.ImageSide > 8192 {
+		return fault.New(fault.Invalid, "configuration: output.image_side is %d", c.Output.ImageSide).
+			WithHint("Use a number of pixels between 64 and 8192.")
 	}
 	if c.KernelUID <= 0 || c.KernelGID <= 0 {
 		return fault.New(fault.Invalid, "configuration: kernel_uid is %d and kernel_gid is %d", c.KernelUID, c.KernelGID).

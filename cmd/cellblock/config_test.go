@@ -42,6 +42,31 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
+func TestToolsets(t *testing.T) {
+	for _, tt := range []struct {
+		file  string
+		env   []string
+		flags []string
+		want  string
+	}{
+		{"", nil, nil, "execute,sessions,files"},
+		{"toolsets: [execute]", nil, nil, "execute"},
+		{"toolsets: [execute]", []string{"CELLBLOCK_TOOLSETS=sessions,files"}, nil, "sessions,files"},
+		{"", nil, []string{"--toolsets", "execute,images"}, "execute,images"},
+	} {
+		cfg, err := load(t, tt.file, tt.env, tt.flags...)
+		if err != nil || strings.Join(cfg.Toolsets, ",") != tt.want {
+			t.Errorf("%+v: %v %v", tt, cfg, err)
+		}
+	}
+	if _, err := load(t, "", nil, "--toolsets", "execute,notebooks"); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), "execute, sessions, files, images") {
+		t.Errorf("%v", err)
+	}
+	if _, err := load(t, "output: {image_side: 10}", nil); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestLayersInOrder(t *testing.T) {
 	const file = "addr: 127.0.0.1:1\nlog: {level: warn}\nprofiles:\n  session: {memory: 512MB, pids: 64}\ndocker: {host: env:ENGINE}\n"
 	environ := []string{"CELLBLOCK_ADDR=127.0.0.1:2", "CELLBLOCK_PROFILES_SESSION_PIDS=32", "ENGINE=unix:///engine.sock", "LOG_LEVEL=ERROR"}

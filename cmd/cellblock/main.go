@@ -62,6 +62,7 @@ func addServerFlags(cmd *cobra.Command) {
 	flags.Bool("allow-unenforced", false, "launch kernels although this host ignores one of their limits")
 	flags.String("docker-host", "", "the engine's address (default: DOCKER_HOST, then the usual sockets)")
 	flags.String("docker-carrier", "", "how the server reaches a container: auto, socket or stdio (default auto)")
+	flags.String("toolsets", "", "groups of tools to offer: execute, sessions, files, images (default execute,sessions,files)")
 	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
 }
 
