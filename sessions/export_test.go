@@ -1,0 +1,40 @@
+package sessions
+
+import "testing"
+
+// What the tests in package sessions_test, which may import stores, need of the ones in here.
+
+// FakeProvisioner launches kernels that exist in memory only.
+type FakeProvisioner = fakeProvisioner
+
+// NewTestManager returns a Manager over the fake.
+func NewTestManager(t *testing.T, p *FakeProvisioner, change ...func(*Config)) *Manager {
+	t.Helper()
+	return newTestManager(t, p, change...)
+}
+
+var (
+	Alice = alice
+	Bob   = bob
+	// StartCell is Execute that must be accepted, WaitFor is Wait for a cell that must have run.
+	StartCell = start
+	WaitFor   = wait
+	TextOf    = text
+)
+
+// Python is a request for a Python cell.
+func Python(id, code string) Request { return python(id, code) }
+
+// InMemory is how many bytes of a cell's outputs are in memory.
+func (e *Execution) InMemory() int64 { return e.record.size() }
+
+// Recent is how many ended cells a session holds.
+func (m *Manager) Recent(o Owner, id string) int {
+	s, err := m.find(o, id)
+	if err != nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.recent)
+}
