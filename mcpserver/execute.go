@@ -187,7 +187,15 @@ func remarkOn(e *sessions.Execution, r sessions.Result) string {
 	if r.Reason != "" {
 		said = append(said, "Note: "+plain(r.Reason)+".")
 	}
+	if r.Unsaved != nil {
+		said = append(said, unsavedRemark(r.Unsaved))
+	}
 	return strings.Join(said, " ")
+}
+
+// unsavedRemark says that what is known of a cell does not outlive the server.
+func unsavedRemark(err error) string {
+	return "Note: this cell is kept in memory only: " + strings.TrimSuffix(err.Error(), ".") + "."
 }
 
 func ladderRemark(i sessions.InterruptReport) string {

@@ -78,9 +78,14 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 	return v
 }
 
-// soFar is the result of a call whose wait is over: what there is, where the cell is, and how to read on.
+// soFar is the result of a call whose wait is over: what there is, where the cell is, and how to read on. Whoever is told
+// of a cell can ask for it later, so it is in the store by then.
 func (s *service) soFar(e *sessions.Execution, v view) *mcp.CallToolResult {
-	content := append(s.outputs(e, v), mcp.NewTextContent(footer(e, whereNow(e)+"; read on with "+readOn(e, v.next))))
+	content := s.outputs(e, v)
+	if err := e.Saved(context.Background()); err != nil {
+		content = append(content, mcp.NewTextContent(unsavedRemark(err)))
+	}
+	content = append(content, mcp.NewTextContent(footer(e, whereNow(e)+"; read on with "+readOn(e, v.next))))
 	return about(e, v, &mcp.CallToolResult{Content: content})
 }
 

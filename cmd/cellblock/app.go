@@ -10,6 +10,7 @@ import (
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
+	"cellblock/sessions/history"
 )
 
 // app is what serve and stdio have in common: kernels, sessions, tools.
@@ -18,6 +19,7 @@ type app struct {
 	slot       *slot
 	backend    *backend
 	swept      func()
+	history    *history.Store
 	sessions   *sessions.Manager
 	mcp        mcpserver.Config
 	dispatcher *transport.Dispatcher
@@ -56,9 +58,15 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		a.logger.Warn(warning)
 	}
 	a.swept = sweep(ctx, a.backend, a.logger)
+	a.history, err = history.Open(ctx, history.Options{
+		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
+	})
+	if err != nil {
+		return err
+	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
-		DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: a.logger,
+		Store: a.history, DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: a.logger,
 	})
 	if err != nil {
 		return err
@@ -94,6 +102,9 @@ func (a *app) release() error {
 	if a.backend != nil {
 		a.swept()
 		err = a.backend.Close()
+	}
+	if a.history != nil {
+		err = errors.Join(err, a.history.Close())
 	}
 	return errors.Join(err, a.slot.release())
 }

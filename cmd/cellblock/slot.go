@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -47,6 +48,16 @@ func takeSlot(dataDir string) (*slot, error) {
 	}
 	return nil, fault.New(fault.Busy, "%d processes use the data folder %s", maxSlots, dataDir).
 		WithHint("End some, or give this one its own with --data-dir.")
+}
+
+// slotTaken tells whether a process that is alive has a slot.
+func slotTaken(dataDir, name string) bool {
+	lock := flock.New(filepath.Join(dataDir, "slots", filepath.Base(name)), flock.SetFlag(os.O_RDWR))
+	free, err := lock.TryLock()
+	if free {
+		_ = lock.Close()
+	}
+	return !free && !errors.Is(err, fs.ErrNotExist)
 }
 
 // release lets another process have the slot.

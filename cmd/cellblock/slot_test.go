@@ -23,8 +23,18 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	if first.name == second.name {
 		t.Fatalf("both have %s", first.name)
 	}
+	for _, name := range []string{first.name, second.name} {
+		if !slotTaken(dir, name) {
+			t.Errorf("%s is free while it is held", name)
+		}
+	}
 	if err := first.release(); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{first.name, "s99", "../secret"} {
+		if slotTaken(dir, name) {
+			t.Errorf("%s is taken and nobody has it", name)
+		}
 	}
 	third, err := takeSlot(dir)
 	if err != nil || third.name != first.name {
