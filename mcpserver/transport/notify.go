@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -31,11 +32,15 @@ func Notify(ctx context.Context, method string, params map[string]any) error {
 	if !ok {
 		return ErrNoStream
 	}
+	// mcp-go drops a _meta that stands among the other fields.
+	rest := maps.Clone(params)
+	meta, _ := rest["_meta"].(map[string]any)
+	delete(rest, "_meta")
 	return out.send(mcp.JSONRPCNotification{
 		JSONRPC: mcp.JSONRPC_VERSION,
 		Notification: mcp.Notification{
 			Method: method,
-			Params: mcp.NotificationParams{AdditionalFields: params},
+			Params: mcp.NotificationParams{Meta: meta, AdditionalFields: rest},
 		},
 	})
 }
