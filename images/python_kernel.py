@@ -105,6 +105,9 @@ class App(IPKernelApp):
         context.setsockopt(zmq.SNDHWM, 100_000)
         super().init_iopub(context)
 
+    def log_connection_info(self):
+        pass  # how to connect another client is nobody's business, and would pass for the last words of a dead kernel
+
     def init_kernel(self):
         super().init_kernel()
         if ipykernel.version_info[0] >= 7:
