@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // cellblock runs the program and returns all that it printed and its exit status.
@@ -65,6 +67,35 @@ func TestExecCommand(t *testing.T) {
 	if out, code := cellblock(t, []string{"CELLBLOCK_URL=http://127.0.0.1:1/mcp"}, "", append(data, "exec", "1")...); code == 0 || !strings.Contains(out, "cellblock serve") {
 		t.Errorf("no server: exit status %d\n%s", code, out)
 	}
+}
+
+// What a cell prints appears while it runs, and Ctrl-C stops the cell.
+func TestExecIsLive(t *testing.T) {
+	s := start(t, "auto")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cellblock"), "--data-dir", s.dataDir, "exec", "--session", "live",
+		"print('it runs')\nimport time\ntime.sleep(600)")
+	cmd.Env = environment("CELLBLOCK_URL=" + s.url)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	giveUp := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer giveUp.Stop()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if line != "it runs\n" {
+		t.Fatalf("the first line: %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("an interrupted exec ended with status 0")
+	}
+	c := s.connect(t, s.token(t))
+	waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).text, "idle") })
 }
 
 // A one-line request on a pipe that closes at once is answered before the process ends.
