@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -102,6 +104,24 @@ func (p ProfileConfig) Limits() kernels.Limits {
 		Memory: int64(p.Memory), CPUs: p.CPUs, PIDs: p.PIDs,
 		FileSize: int64(p.FileSize), Tmp: int64(p.Tmp), Files: p.Files,
 	}
+}
+
+// check refuses limits under which no kernel comes up: what would then fail says nothing of the reason.
+func (p ProfileConfig) check(name string) error {
+	for _, limit := range []struct {
+		key          string
+		value, least float64
+		unit         string
+	}{
+		{"memory", float64(p.Memory), 128 << 20, "128MB"}, {"cpus", p.CPUs, 0.1, "0.1"}, {"pids", float64(p.PIDs), 32, "32"},
+		{"file_size", float64(p.FileSize), 1 << 20, "1MB"}, {"tmp", float64(p.Tmp), 1 << 20, "1MB"}, {"files", float64(p.Files), 64, "64"},
+	} {
+		if limit.value != 0 && limit.value < limit.least {
+			return fault.New(fault.Invalid, "configuration: profiles.%s.%s is too little for a kernel", name, limit.key).
+				WithHint("Give it at least %s, or 0 for no limit.", limit.unit)
+		}
+	}
+	return nil
 }
 
 // LogConfig is for the server's own log, on stderr.
@@ -229,13 +249,26 @@ func loadConfig(src sources) (*Config, error) {
 		Result: &cfg, WeaklyTypedInput: true, ErrorUnused: true,
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
 			mapstructure.TextUnmarshallerHookFunc(),
-			mapstructure.StringToTimeDurationHookFunc(),
+			decodeDuration,
 			mapstructure.StringToSliceHookFunc(",")),
 	}})
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "configuration: %w", err)
 	}
 	return &cfg, cfg.check()
+}
+
+// decodeDuration reads durations, and only with a unit: a bare 5 would be five nanoseconds.
+func decodeDuration(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	text := fmt.Sprint(value)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m or 1h", text)
+	}
+	return d, nil
 }
 
 // checkKey refuses unknown keys. images.* and profiles.* take any name below them.
@@ -356,9 +389,9 @@ func (c *Config) check() error {
 				WithHint("Use one of: %s.", strings.Join(choice.allowed, ", "))
 		}
 	}
-	if c.Timeout.Default <= 0 || c.Timeout.Max < c.Timeout.Default {
+	if c.Timeout.Default < time.Second || c.Timeout.Max < c.Timeout.Default {
 		return fault.New(fault.Invalid, "configuration: timeout.default is %s and timeout.max is %s", c.Timeout.Default, c.Timeout.Max).
-			WithHint("Both are durations as 10m or 1h; the default is positive and not above the most.")
+			WithHint("Both are durations as 10m or 1h; the default is at least 1s and not above the most.")
 	}
 	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
 		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)
@@ -370,6 +403,16 @@ func (c *Config) check() error {
 	if c.KernelUID <= 0 || c.KernelGID <= 0 {
 		return fault.New(fault.Invalid, "configuration: kernel_uid is %d and kernel_gid is %d", c.KernelUID, c.KernelGID).
 			WithHint("Kernels never run as root: use numbers above 0.")
+	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.Trim(u.Path, "/") != "") {
+		return fault.New(fault.Invalid, "configuration: public_url is %q", c.PublicURL).
+			WithHint("Write it as https://cells.example.com, without a path.")
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	for name, p := range c.Profiles {
+		if err := p.check(name); err != nil {
+			return err
+		}
 	}
 	for _, dir := range []*string{&c.DataDir, &c.RunDir} {
 		abs, err := filepath.Abs(*dir)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
 )
 
 // version is set by the linker.
@@ -34,7 +35,19 @@ func newRoot() *cobra.Command {
 		Short: "Real notebooks for language models, over MCP",
 		Long: `cellblock serves MCP tools that run code in long-lived Jupyter kernels. Each session_id is one kernel in its own
 container or sandbox: variables, files and plots stay between calls.`,
+		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			err := fault.New(fault.Invalid, "there is no command %q", args[0])
+			if near := nearest.Of(args[0], commandNames(cmd)); near != "" {
+				return err.WithHint("Did you mean %s?", near)
+			}
+			return err.WithHint("See: %s --help", cmd.CommandPath())
+		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -42,7 +55,29 @@ container or sandbox: variables, files and plots stay between calls.`,
 	})
 	addConfigFlags(root)
 	root.AddCommand(newServe(), newStdio(), newExec(), newToken(), newDoctor(), newVersion())
+	for _, cmd := range root.Commands() {
+		cmd.Args = checked(cmd.Args)
+	}
 	return root
+}
+
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// checked gives a command's complaint about its arguments a kind, and so an exit code.
+func checked(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if args == nil || args(cmd, given) == nil {
+			return nil
+		}
+		return fault.New(fault.Invalid, "%s does not take the arguments %q", cmd.CommandPath(), given).
+			WithHint("See: %s --help", cmd.CommandPath())
+	}
 }
 
 // addConfigFlags adds the flags that every command shares; each is named like its configuration key.
