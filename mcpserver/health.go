@@ -120,5 +120,5 @@ func orNot(by string) string {
 	if by == "" {
 		return "not enforced"
 	}
-	return by
+	return "by " + by
 }

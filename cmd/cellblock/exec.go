@@ -102,6 +102,10 @@ func (o execOptions) token(cfg *Config) (string, error) {
 		path = filepath.Join(cfg.DataDir, "dev_token.txt")
 	}
 	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrPermission) {
+		return "", fault.New(fault.Unauthenticated, "the token is another user's: %w", err).
+			WithHint("Run as that user, or set CELLBLOCK_TOKEN or --token-file.")
+	}
 	if err != nil {
 		return "", fault.New(fault.Unauthenticated, "there is no token: %w", err).
 			WithHint("Start `cellblock serve` with the same --data-dir, or set CELLBLOCK_TOKEN or --token-file.")

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"cellblock/images"
 	"cellblock/internal/fault"
@@ -40,8 +42,9 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 		logger.Info("no container engine is used; kernels run in the sandbox", "reason", engineErr, "hint", fault.Hint(engineErr))
 		return sandbox, nil
 	}
-	return nil, fault.New(fault.Unavailable, "nothing here can run kernels: %v; %v", engineErr, sandboxErr).
-		WithHint("%s\nOr: %s", fault.Hint(engineErr), fault.Hint(sandboxErr))
+	err := fault.New(fault.Unavailable, "nothing here can run kernels: %v; %v", sandboxErr, engineErr)
+	hints := slices.DeleteFunc([]string{fault.Hint(sandboxErr), fault.Hint(engineErr)}, func(h string) bool { return h == "" })
+	return nil, err.WithHint("%s", strings.Join(hints, "\nOr: "))
 }
 
 func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {

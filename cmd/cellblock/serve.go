@@ -89,6 +89,9 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	defer context.AfterFunc(graceful, func() {
+		a.logger.Info("stopping: what runs has ten seconds to end; a second signal stops at once")
+	})()
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
 	return web.Serve(graceful, forced, listener, handler)
 }

@@ -39,6 +39,9 @@ func takeSlot(dataDir string) (*slot, error) {
 		name := fmt.Sprintf("s%d", n)
 		lock := flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600))
 		switch free, err := lock.TryLock(); {
+		case errors.Is(err, fs.ErrPermission):
+			return nil, fault.New(fault.Unavailable, "the data folder is another user's: %w", err).
+				WithHint("Choose a folder that this user may write: --data-dir.")
 		case err != nil:
 			return nil, fault.New(fault.Unavailable, "locking in the data folder: %w", err).
 				WithHint("Choose a folder on a local disk: --data-dir.")
