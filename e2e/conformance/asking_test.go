@@ -79,6 +79,9 @@ func asksForm(says string, form func(mcp.CallToolRequest) mcp.ElicitationParams)
 		if answer := server.ElicitationResponse(r.Params.InputResponses, "form"); answer != nil {
 			return text("%s: action=%s, content=%v", says, answer.Action, answer.Content), nil
 		}
+		if !transport.Elicits(ctx) {
+			return mcp.NewToolResultError("this client cannot ask its user"), nil
+		}
 		return server.NewInputRequestBuilder("").Elicit("form", form(r)).ToolResult(), nil
 	}
 }

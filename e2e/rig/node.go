@@ -65,10 +65,34 @@ func (n *Node) Package(path ...string) string {
 	return filepath.Join(append([]string{n.modules}, path...)...)
 }
 
-// Command is `node script args…`, killed when ctx ends. A script of ours imports packages through a folder beside it, so it
-// is run from a copy in dir; one of a package is run where it is.
+// Command is `node script args…`, killed when ctx ends.
 func (n *Node) Command(ctx context.Context, script string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, n.exe, append([]string{script}, args...)...)
 	cmd.Env = Environment("NO_COLOR=1", "NODE_NO_WARNINGS=1")
 	return cmd
+}
+
+// Scripts makes the test's own scripts, all *.mjs of a folder, ready to be run, and returns the folder to run them from:
+// a copy, because a script finds packages only from a place above which they are installed.
+func (n *Node) Scripts(t testing.TB, folder string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(n.modules), "scripts-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	scripts, err := filepath.Glob(filepath.Join(folder, "*.mjs"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts in %s: %v", folder, err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(script)), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
