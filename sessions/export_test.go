@@ -38,3 +38,12 @@ func (m *Manager) Recent(o Owner, id string) int {
 	defer s.mu.Unlock()
 	return len(s.recent)
 }
+
+// NewFake is New over a FakeProvisioner.
+func NewFake(cfg Config) (*Manager, error) {
+	m, err := New(cfg)
+	if err == nil {
+		m.connect = cfg.Provisioner.(*FakeProvisioner).connect
+	}
+	return m, err
+}

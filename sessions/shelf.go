@@ -20,15 +20,17 @@ type shelf struct {
 	told    int              // up to where the store knows of the hole
 	release func(seq uint64) // told up to which number of the shim's sequence outputs were dealt with; may be nil
 	eased   chan struct{}    // closed when less is unsaved; nil while nobody waits for that
+	hung    bool             // the store was waited for in vain, and is not again before it has taken something
 }
 
 const (
 	// runningMemory is what a record keeps in memory of what is in the store, in bytes, while its cell runs: enough for
 	// readers who follow.
 	runningMemory = 2 << 20
-	// maxUnsaved bounds what a record holds that is not in the store, in bytes. A store that is slower is waited for up to
-	// half of it; what a store that does not work cannot take beyond it falls into the hole.
-	maxUnsaved = 32 << 20
+	// maxUnsaved bounds what a record holds that is not in the store, in bytes: what a store that does not work cannot take
+	// beyond it falls into the hole. One that is only slower than the kernel is waited for, from muchUnsaved on.
+	maxUnsaved  = 32 << 20
+	muchUnsaved = 12 << 20
 	// maxBatch bounds the outputs of one commit, in bytes.
 	maxBatch = 8 << 20
 	// patience is how long the outputs of a cell wait for a store that takes none.
@@ -73,19 +75,10 @@ func (r *record) evict(most int64) {
 	}
 }
 
-// forget drops all from memory that is in the store.
-func (r *record) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.shelf != nil {
-		r.evict(0)
-	}
-}
-
 // room waits while much is not in the store, as long as the store works and makes progress.
 func (r *record) room(ctx context.Context) {
 	r.mu.Lock()
-	if !r.overdue(maxUnsaved/2) || r.shelf.saver.trouble() != nil {
+	if !r.overdue(muchUnsaved) || r.shelf.hung || r.shelf.saver.trouble() != nil {
 		r.mu.Unlock()
 		return
 	}
@@ -99,6 +92,9 @@ func (r *record) room(ctx context.Context) {
 	select {
 	case <-eased:
 	case <-timer.C:
+		r.mu.Lock()
+		r.shelf.hung = r.shelf.eased == eased
+		r.mu.Unlock()
 	case <-ctx.Done():
 	}
 }
@@ -181,6 +177,7 @@ func (r *record) savedBatch(b batch) (more bool) {
 func (r *record) dealt(b batch) {
 	r.mu.Lock()
 	release := r.shelf.release
+	r.shelf.hung = false
 	if r.shelf.eased != nil {
 		close(r.shelf.eased)
 		r.shelf.eased = nil
