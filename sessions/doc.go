@@ -15,5 +15,7 @@
 // generation, in the same workspace folder, and is told first what was lost (news.go).
 //
 // What a cell produced is recorded as it comes (record.go), whether or not anybody reads it, so a slow or absent reader
-// never holds up a kernel. State is in memory; workspace folders stay on disk and are found again (workspace.go).
+// never holds up a kernel. With a Store (store.go) all of it is committed before a result is handed out (saver.go), leaves
+// memory, is read back when somebody asks for it (shelf.go), and goes on counting when the server starts again
+// (history.go). Workspace folders stay on disk and are found again (workspace.go).
 package sessions

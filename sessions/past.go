@@ -7,7 +7,7 @@ import (
 )
 
 // past remembers why sessions that are gone ended, for whoever comes back to one. It forgets the oldest beyond a bound;
-// the store will remember them all. Its user holds the Manager's lock.
+// a store remembers them all. Its user holds the Manager's lock.
 type past struct {
 	sentences map[key]string
 	order     []key
