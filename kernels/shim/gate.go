@@ -88,31 +88,32 @@ func (g *gate) stream(e *execution, parts [][]byte) {
 		g.journal.message(stream.IOPub, parts)
 		return
 	}
-	text := newSkim(g.headRoom(e), g.tail)
-	_, _ = text.Write(parts[3])
-	g.hold(e, parts, text, size)
+	kept := g.excerpt(e)
+	s := newSkim(kept.add)
+	_, _ = s.Write(parts[3])
+	if name, ok := s.stream(); ok {
+		g.hold(e, parts, name, kept)
+	} else {
+		e.held.whole(size)
+	}
 }
 
-// truncated takes a stream message that was too large to be one: parts without content, and the content's text. Its head
-// and tail pass where output passes.
-func (g *gate) truncated(parts [][]byte, text *skim, size int64) {
-	l, ok := readLabel(parts)
+// text takes text whose message is header, parent header and metadata.
+func (g *gate) text(parts [][]byte, name string, text []byte) {
+	l, ok := readLabel(append(parts[:3:3], nil))
 	if !ok {
 		l.parent = ""
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.execution(l.parent)
-	if g.passes(e, int64(len(text.head)+len(text.tail.buf))) {
-		g.hold(e, parts, text, size)
-		g.release(e)
+	if g.passes(e, int64(len(text))) {
+		g.journal.message(stream.IOPub, withText(parts, name, text))
 		return
 	}
-	all := tail{max: g.tail}
-	all.add(text.head)
-	all.append(&text.tail)
-	text.head, text.tail = nil, all
-	g.hold(e, parts, text, size)
+	kept := g.excerpt(e)
+	kept.add(text)
+	g.hold(e, parts, name, kept)
 }
 
 // headRoom is how much of a message that does not pass whole may still pass. Only what reaches the limit is cut: a
@@ -124,13 +125,13 @@ func (g *gate) headRoom(e *execution) int {
 	return int(g.limit - e.passed)
 }
 
+// excerpt returns what keeps of a text what may pass, and its end.
+func (g *gate) excerpt(e *execution) *excerpt {
+	return &excerpt{headMax: g.headRoom(e), tail: tail{max: g.tail}}
+}
+
 // hold lets the head of a text pass and keeps its tail.
-func (g *gate) hold(e *execution, parts [][]byte, text *skim, size int64) {
-	name, ok := text.stream()
-	if !ok {
-		e.held.whole(size)
-		return
-	}
+func (g *gate) hold(e *execution, parts [][]byte, name string, text *excerpt) {
 	if len(text.head) > 0 {
 		g.journal.message(stream.IOPub, withText(parts, name, text.head))
 	}

@@ -207,27 +207,6 @@ func TestGateForgets(t *testing.T) {
 	}
 }
 
-func TestGateTruncated(t *testing.T) {
-	truncate := func(s *script, text string) {
-		skim := newSkim(10, 10)
-		parts := streamMessage("a", "stdout", text)
-		_, _ = skim.Write(parts[3])
-		s.g.truncated(append(parts[:3:3], nil), skim, int64(len(parts[3])))
-	}
-	s := newScript(t, 1<<20, 70, 10)
-	truncate(s, strings.Repeat("0123456789", 10))
-	if got := s.out(); got != `a:out:"0123456789" [a stdout: 80 bytes, 0 lines] a:out:"0123456789"` {
-		t.Fatal(got)
-	}
-	s.send(streamMessage("a", "stdout", strings.Repeat("x", 60)))
-	_ = s.out()
-	truncate(s, strings.Repeat("0123456789", 10))
-	s.send(idle("a"))
-	if got := s.out(); !strings.HasSuffix(got, ` bytes, 0 lines] a:out:"0123456789" a:status`) {
-		t.Fatal(got)
-	}
-}
-
 // Whatever is printed: what comes out and what is reported as left out are together what went in.
 func TestGateCountsExactly(t *testing.T) {
 	alphabet := []string{"a", "é", "€", "😀", "\n", "\"", "\\", "\u2028", "<"}
@@ -290,7 +269,8 @@ func FuzzSkim(f *testing.F) {
 	f.Add([]byte(`{"text": "x", "meta": {"text": ["}", {"name": 1}]}, "name": "stderr"} `), 1, 0)
 	f.Add([]byte(`{"text":"\ud83dx\udc00\ud83d\n\ud83d"}`), 2, 1)
 	f.Fuzz(func(t *testing.T, content []byte, head, piece int) {
-		s := newSkim(head&15, 1<<20)
+		kept := excerpt{headMax: head & 15, tail: tail{max: 1 << 20}}
+		s := newSkim(kept.add)
 		for rest := content; len(rest) > 0; {
 			n := min(len(rest), 1+piece&7)
 			_, _ = s.Write(rest[:n])
@@ -308,8 +288,8 @@ func FuzzSkim(f *testing.F) {
 		if want := name == "stdout" || name == "stderr"; ok != want {
 			t.Fatalf("stream %q, %v; name %q", got, ok, name)
 		}
-		if ok && string(s.head)+string(s.tail.buf) != text {
-			t.Fatalf("head %q, tail %q; text %q", s.head, s.tail.buf, text)
+		if ok && string(kept.head)+string(kept.tail.buf) != text {
+			t.Fatalf("head %q, tail %q; text %q", kept.head, kept.tail.buf, text)
 		}
 	})
 }

@@ -4,7 +4,6 @@ package shim
 
 import (
 	"context"
-	"io"
 	"sync"
 	"time"
 
@@ -48,7 +47,6 @@ type link struct {
 	lost    chan error    // gets the first loss
 	drained chan struct{} // closed when IOPub is lost: everything before has been handed on
 	once    sync.Once
-	skim    *skim // of the message on IOPub that is too large; only its goroutine uses it
 }
 
 func newLink(s *Shim) *link {
@@ -63,31 +61,8 @@ func (l *link) Message(ch stream.Channel, parts [][]byte) {
 
 // Dropped reports a message that was broken.
 func (l *link) Dropped(ch stream.Channel, reason string, frames [][]byte, bytes int64) {
-	if ch == stream.IOPub {
-		l.skim = nil
-	}
 	parent, msgType := claimed(frames)
 	l.drops.add(stream.Dropped{Channel: ch.String(), Reason: reason, Parent: parent, MsgType: msgType, Bytes: bytes})
-}
-
-// Skim lets the text of what is too large be read as it passes.
-func (l *link) Skim(ch stream.Channel) io.Writer {
-	if ch != stream.IOPub {
-		return io.Discard
-	}
-	l.skim = newSkim(l.gate.tail, l.gate.tail)
-	return l.skim
-}
-
-// Truncated hands on what was read of a stream message that was too large.
-func (l *link) Truncated(ch stream.Channel, parts [][]byte, _, _ []byte, size int64) {
-	if ch != stream.IOPub || l.skim == nil {
-		l.Dropped(ch, channels.ReasonTooLarge, parts, size)
-		return
-	}
-	l.gate.truncated(parts, l.skim, size)
-	l.skim = nil
-	l.trimmer.passed(largeMessage)
 }
 
 // Lost notes the end of a channel.
@@ -178,8 +153,4 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var (
-	_ channels.Handler   = (*link)(nil)
-	_ channels.Skimmer   = (*link)(nil)
-	_ channels.Truncater = (*link)(nil)
-)
+var _ channels.Handler = (*link)(nil)

@@ -9,14 +9,10 @@ import (
 )
 
 // skim reads the content of a stream message as it passes, however large it is: {"name": "stdout", "text": "…"}. It
-// keeps the text's head and tail and counts what is between them. What is written to it need not be whole, and is not
-// kept. It is as strict as it must be to find the two values, no stricter.
+// hands the text on, in pieces that may split a character. What is written to it need not be whole, and is not kept. It
+// is as strict as it must be to find the two values, no stricter.
 type skim struct {
-	headMax int
-	head    []byte
-	full    bool // head takes no more
-	tail    tail
-
+	keep   func(text []byte)
 	name   []byte
 	text   bool // the object has a text
 	broken bool
@@ -42,15 +38,19 @@ const (
 // maxName bounds keys and names, in bytes: longer ones are none of ours.
 const maxName = 16
 
-// newSkim returns a skim that keeps about head bytes of the text's beginning and tail of its end.
-func newSkim(head, tailBytes int) *skim {
-	return &skim{headMax: head, tail: tail{max: tailBytes}}
-}
+// newSkim returns a skim that hands the text on to keep, which must not keep the slice.
+func newSkim(keep func(text []byte)) *skim { return &skim{keep: keep} }
 
 // stream returns the stream's name. It is false if what was written is not the content of a stream message.
 func (s *skim) stream() (string, bool) {
+	name, ok := s.named()
+	return name, ok && s.ended && !s.broken && s.text
+}
+
+// named returns the stream's name, as soon as it is known.
+func (s *skim) named() (string, bool) {
 	name := string(s.name)
-	return name, s.ended && !s.broken && s.text && (name == "stdout" || name == "stderr")
+	return name, name == "stdout" || name == "stderr"
 }
 
 // Write takes the next bytes. It never fails.
@@ -192,17 +192,5 @@ func (s *skim) emit(text []byte) {
 		s.name = append(s.name, text[:min(len(text), maxName-len(s.name))]...)
 	case s.in("text"):
 		s.keep(text)
-	}
-}
-
-func (s *skim) keep(text []byte) {
-	if !s.full {
-		n := cutAt(text, max(0, min(len(text), s.headMax-len(s.head))))
-		s.head = append(s.head, text[:n]...)
-		text = text[n:]
-		s.full = len(text) > 0
-	}
-	if len(text) > 0 {
-		s.tail.add(text)
 	}
 }

@@ -53,6 +53,27 @@ func (t *tail) count(left []byte) {
 	t.lines += int64(bytes.Count(left, []byte("\n")))
 }
 
+// excerpt keeps both ends of a text, headMax bytes of its beginning at most, and counts what is between them.
+type excerpt struct {
+	headMax int
+	head    []byte
+	full    bool // head takes no more
+	tail    tail
+}
+
+// add appends text.
+func (e *excerpt) add(text []byte) {
+	if !e.full {
+		n := cutAt(text, max(0, min(len(text), e.headMax-len(e.head))))
+		e.head = append(e.head, text[:n]...)
+		text = text[n:]
+		e.full = len(text) > 0
+	}
+	if len(text) > 0 {
+		e.tail.add(text)
+	}
+}
+
 // cutAt returns the first place from at on that does not split a character.
 func cutAt(text []byte, at int) int {
 	for at < len(text) && !utf8.RuneStart(text[at]) {

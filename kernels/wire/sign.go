@@ -58,6 +58,47 @@ func (s *Signer) Unpack(frames [][]byte) ([][]byte, error) {
 	return parts, nil
 }
 
+// Check verifies a message whose content comes in pieces.
+type Check struct {
+	signer    *Signer
+	mac       *mac // nil if signing is off
+	signature []byte
+}
+
+// Check begins to verify a message of which signature, header, parent header and metadata are there. The signature is
+// kept until Verify.
+func (s *Signer) Check(signature []byte, dicts [][]byte) *Check {
+	c := &Check{signer: s, signature: signature}
+	if !s.off {
+		c.mac = s.pool.Get().(*mac)
+		c.mac.Reset()
+		for _, d := range dicts {
+			c.mac.Write(d)
+		}
+	}
+	return c
+}
+
+// Write takes the content's next bytes. It never fails.
+func (c *Check) Write(content []byte) (int, error) {
+	if c.mac != nil {
+		c.mac.Write(content)
+	}
+	return len(content), nil
+}
+
+// Verify returns ErrSignature if the signature is not that of what was written. It is the last call.
+func (c *Check) Verify() error {
+	if c.mac == nil {
+		return nil
+	}
+	defer c.signer.pool.Put(c.mac)
+	if !hmac.Equal(c.mac.hexSum(), c.signature) {
+		return ErrSignature
+	}
+	return nil
+}
+
 // Split finds signature and parts in frames as they came from a socket, and checks nothing else. Both alias frames.
 func Split(frames [][]byte) (signature []byte, parts [][]byte, err error) {
 	for i, frame := range frames[:min(len(frames), MaxIdentities+1)] {
@@ -94,6 +135,10 @@ func (m *mac) compute(parts [][]byte) []byte {
 	for _, p := range parts[:dicts] {
 		m.Write(p)
 	}
+	return m.hexSum()
+}
+
+func (m *mac) hexSum() []byte {
 	hex.Encode(m.hex[:], m.Sum(m.sum[:0]))
 	return m.hex[:]
 }

@@ -160,3 +160,29 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+// A message whose content comes in pieces verifies as it does whole.
+func TestCheck(t *testing.T) {
+	parts := Message{Header: NewHeader("id", "session", "stream"), Content: []byte(`{"name":"stdout","text":"a"}`)}.Parts()
+	for key, wrong := range map[string]error{"secret": ErrSignature, "": nil} {
+		s := NewSigner([]byte(key))
+		for range 2 { // what the first one used is used again
+			frames, err := s.Pack(parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct {
+				content string
+				want    error
+			}{{string(parts[3]), nil}, {string(parts[3]) + " ", wrong}, {"", wrong}} {
+				c := s.Check(frames[1], parts[:3])
+				for i := range len(tt.content) {
+					_, _ = c.Write([]byte{tt.content[i]})
+				}
+				if err := c.Verify(); !errors.Is(err, tt.want) {
+					t.Errorf("key %q, content %q: %v, want %v", key, tt.content, err, tt.want)
+				}
+			}
+		}
+	}
+}

@@ -3,7 +3,6 @@ package channels
 import (
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/go-zeromq/zmq4"
@@ -18,6 +17,7 @@ const (
 	ReasonNotJupyter   = "not a Jupyter message"
 	ReasonTooLarge     = "too large"
 	ReasonTooManyParts = "too many parts"
+	ReasonCutShort     = "cut short"
 )
 
 // channel is one ZMTP connection to the kernel. It uses zmq4.Conn and no zmq4.Socket: a socket reads ahead into a queue
@@ -66,23 +66,26 @@ type receiver struct {
 	id      stream.Channel
 	signer  *wire.Signer
 	handler Handler
+	text    *text // being read, or just read
 }
 
 // run receives until the connection ends.
 func (r *receiver) run() {
-	if s, ok := r.handler.(Skimmer); ok {
-		r.guard.in.skim = func() io.Writer { return s.Skim(r.id) }
+	if r.takesText() {
+		r.guard.in.divert = r.divert
 	}
 	for {
 		frames, left, err := r.recv()
+		r.endText(err == nil)
 		switch {
 		case errors.Is(err, ErrClosed):
 			return
 		case err != nil:
 			r.handler.Lost(r.id, err)
 			return
+		case left != nil && left.to != nil: // it was text, and is told
 		case left != nil:
-			r.truncated(frames, left)
+			r.handler.Dropped(r.id, ReasonTooLarge, frames, left.total)
 		default:
 			r.message(frames)
 		}
@@ -109,25 +112,4 @@ func (r *receiver) dropped(reason string, frames [][]byte) {
 		size += int64(len(f))
 	}
 	r.handler.Dropped(r.id, reason, frames, size)
-}
-
-func (r *receiver) truncated(frames [][]byte, left *cut) {
-	if t, ok := r.handler.(Truncater); ok {
-		if parts, ok := cutStream(frames, left); ok {
-			t.Truncated(r.id, parts, left.head, left.tail, left.size)
-			return
-		}
-	}
-	r.handler.Dropped(r.id, ReasonTooLarge, frames, left.total)
-}
-
-// cutStream returns the parts of a message of type "stream" of which only the content was left out.
-func cutStream(frames [][]byte, left *cut) ([][]byte, bool) {
-	const content = 3
-	_, parts, err := wire.Split(frames)
-	if err != nil || len(parts) != content+1 || left.frame != len(frames)-1 {
-		return nil, false
-	}
-	header, err := wire.ParseHeader(parts[0])
-	return parts, err == nil && header.MsgType == "stream"
 }

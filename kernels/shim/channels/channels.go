@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -40,28 +39,16 @@ type Handler interface {
 	Lost(ch stream.Channel, err error)
 }
 
-// Truncater is a Handler that makes use of what a kernel printed even when it is too large for a message.
-type Truncater interface {
-	// Truncated takes the place of Dropped for a message of type "stream" of which nothing but the content went over
-	// the limit. The last part, the content, is empty; head and tail are its ends, at most 64 KB each and not
-	// overlapping, cut anywhere in the JSON text, and size is all its bytes. The signature could not be checked.
-	Truncated(ch stream.Channel, parts [][]byte, head, tail []byte, size int64)
-}
-
-// Skimmer is a Handler that reads, as it passes, what is too large for a message.
-type Skimmer interface {
-	// Skim is called when a frame begins that takes a message over the limit. What it returns is given that frame's bytes,
-	// in order and in pieces, before the Dropped or Truncated that follows. Writes must not fail.
-	Skim(ch stream.Channel) io.Writer
-}
-
 // Options are what Dial needs to know beside the connection.
 type Options struct {
 	// Handler is required. Its methods may be called before Dial returns.
 	Handler Handler
 	// MaxMessage is how large one message of the kernel may be, all frames together, in bytes; zero means
-	// stream.DefaultMaxMessage.
+	// stream.DefaultMaxMessage. It does not bound what a Texter takes.
 	MaxMessage int64
+	// MaxText is how large the content of a message of type "stream" may be before a Texter is given it in pieces, in
+	// bytes; zero means 4 MB.
+	MaxText int64
 	// Heartbeat is the time between two pings; zero means 3 seconds.
 	Heartbeat time.Duration
 	// HandshakeTimeout is how long the kernel's ZMQ may take to greet once it has accepted a connection; zero means 5
@@ -76,6 +63,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.MaxMessage, stream.DefaultMaxMessage)
+	setDefault(&o.MaxText, 4<<20)
 	setDefault(&o.Heartbeat, 3*time.Second)
 	setDefault(&o.HandshakeTimeout, 5*time.Second)
 	setDefault(&o.WriteTimeout, 30*time.Second)

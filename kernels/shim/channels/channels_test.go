@@ -147,66 +147,46 @@ func total(frames [][]byte) (n int64) {
 	return n
 }
 
-// TestTooLargeKeepsEnds: what a kernel printed is known by its ends.
-func TestTooLargeKeepsEnds(t *testing.T) {
+// TestLargeText: what a kernel prints is read as it passes where it is large, however large that is, and its signature
+// is verified. What is not text, and too large, is dropped.
+func TestLargeText(t *testing.T) {
 	f := newFake(t, connection(t), nil)
-	r := &truncater{recorder: newRecorder()}
-	dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
+	r := &texter{recorder: newRecorder()}
+	dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20, MaxText: 64 << 10})
 	p := f.peer(stream.IOPub)
-	long := streamMessage(f.Connection, "start"+strings.Repeat("x", 3<<20)+"end")
-	display := slices.Clone(long)
+	small := streamMessage(f.Connection, strings.Repeat("x", 10<<10))
+	large := streamMessage(f.Connection, strings.Repeat("x", 100<<10))
+	huge := streamMessage(f.Connection, "start"+strings.Repeat("x", 3<<20)+"end")
+	forged := slices.Clone(large)
+	forged[2] = bytes.Repeat([]byte("0"), 64)
+	display := slices.Clone(huge)
 	display[3] = []byte(`{"msg_type":"display_data"}`)
-	buffer := slices.Concat(long, [][]byte{[]byte("buffer")})
-	for _, frames := range [][][]byte{long, display, buffer, long[:6], streamMessage(f.Connection, "fine")} {
+	buffer := slices.Concat(small, [][]byte{make([]byte, 2<<20)})
+	for _, frames := range [][][]byte{large, huge, forged, display, buffer, huge[:6], small} {
 		p.Write(messageBytes(frames...))
 	}
 	r.await(t, "the last message", func() bool { return len(r.messages) == 1 })
-	if len(r.truncated) != 1 || len(r.dropped) != 3 {
-		t.Fatalf("%d truncated, %d dropped", len(r.truncated), len(r.dropped))
+	if len(r.texts) != 3 || len(r.dropped) != 3 {
+		t.Fatalf("%d texts, %d dropped", len(r.texts), len(r.dropped))
 	}
-	got, content := r.truncated[0], long[6]
-	if got.ch != stream.IOPub || got.bytes != int64(len(content)) || !equal(got.parts, append(slices.Clone(long[3:6]), nil)) {
-		t.Errorf("got %s, %d bytes, %q", got.ch, got.bytes, got.parts)
-	}
-	if !bytes.Equal(got.head, content[:keepEnds]) || !bytes.Equal(got.tail, content[len(content)-keepEnds:]) {
-		t.Errorf("head %.20q, tail %.20q", got.head, got.tail)
+	for i, want := range []struct {
+		frames [][]byte
+		reason string
+	}{{large, ""}, {huge, ""}, {forged, ReasonSignature}} {
+		if got := r.texts[i]; !equal(got.parts, want.frames[3:6]) || !bytes.Equal(got.content.Bytes(), want.frames[6]) || got.reason != want.reason {
+			t.Errorf("text %d: %d bytes, %q, %q", i, got.content.Len(), got.reason, got.parts)
+		}
 	}
 	for _, d := range r.dropped[:2] {
-		if h, err := wire.ParseHeader(d.parts[3]); err != nil || h.MsgType == "" || d.bytes < 3<<20 {
+		if h, err := wire.ParseHeader(d.parts[3]); err != nil || h.MsgType == "" || d.bytes < 2<<20 {
 			t.Errorf("dropped %+v of %d bytes, %v", h, d.bytes, err)
 		}
 	}
-}
-
-// skimmer is a Handler that reads what is too large.
-type skimmer struct {
-	*truncater
-	skimmed []*bytes.Buffer // one for each message, by the channel's goroutine alone
-}
-
-func (r *skimmer) Skim(stream.Channel) io.Writer {
-	r.skimmed = append(r.skimmed, new(bytes.Buffer))
-	return r.skimmed[len(r.skimmed)-1]
-}
-
-// TestTooLargeIsSkimmed: whoever wants to sees all of the first frame that is too large, before it is told of it.
-func TestTooLargeIsSkimmed(t *testing.T) {
-	f := newFake(t, connection(t), nil)
-	r := &skimmer{truncater: &truncater{recorder: newRecorder()}}
-	cs := dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
-	p := f.peer(stream.IOPub)
-	long := streamMessage(f.Connection, strings.Repeat("x", 3<<20))
-	buffers := slices.Concat(streamMessage(f.Connection, ""), [][]byte{make([]byte, 2<<20), []byte("after")})
-	for _, frames := range [][][]byte{long, streamMessage(f.Connection, "fine"), buffers, streamMessage(f.Connection, "fine")} {
-		p.Write(messageBytes(frames...))
-	}
-	r.await(t, "the last message", func() bool { return len(r.messages) == 2 })
-	cs.Close()
-	if len(r.truncated) != 1 || len(r.dropped) != 1 || len(r.skimmed) != 2 {
-		t.Fatalf("%d truncated, %d dropped, %d skimmed", len(r.truncated), len(r.dropped), len(r.skimmed))
-	}
-	if !bytes.Equal(r.skimmed[0].Bytes(), long[6]) || !bytes.Equal(r.skimmed[1].Bytes(), buffers[7]) {
-		t.Errorf("skimmed %d and %d bytes", r.skimmed[0].Len(), r.skimmed[1].Len())
+	p.Write(messageBytes(huge...)[:1<<20])
+	p.Close()
+	r.awaitLost(t, stream.IOPub)
+	if len(r.texts) != 4 || r.texts[3].reason != ReasonCutShort || r.texts[3].content.Len() < 1<<19 {
+		t.Errorf("%d texts", len(r.texts))
 	}
 }
 

@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"bytes"
 	"sync"
 	"testing"
 	"time"
@@ -87,19 +88,25 @@ func (r *recorder) awaitLost(t *testing.T, ch stream.Channel) (cause error) {
 	return cause
 }
 
-// truncater is a recorder that takes what was too large, too.
-type truncater struct {
+// texter is a recorder that reads large texts.
+type texter struct {
 	*recorder
-	truncated []truncated
+	texts []*largeText // guarded by the recorder, once they have ended
 }
 
-type truncated struct {
-	received
-	head, tail []byte
+// largeText is what was read of one.
+type largeText struct {
+	r       *texter
+	parts   [][]byte
+	content bytes.Buffer
+	reason  string
 }
 
-func (r *truncater) Truncated(ch stream.Channel, parts [][]byte, head, tail []byte, size int64) {
-	r.record(func() {
-		r.truncated = append(r.truncated, truncated{received{ch: ch, parts: parts, bytes: size}, head, tail})
-	})
+func (r *texter) Text(parts [][]byte) Text { return &largeText{r: r, parts: parts} }
+
+func (l *largeText) Write(b []byte) (int, error) { return l.content.Write(b) }
+
+func (l *largeText) End(reason string) {
+	l.reason = reason
+	l.r.record(func() { l.r.texts = append(l.r.texts, l) })
 }

@@ -10,9 +10,10 @@ import (
 
 // Bounds of what a peer may send; beyond them it is no Jupyter kernel.
 const (
-	maxFrame   = 1 << 40  // bytes of a frame, also of one that is skipped
-	maxFrames  = 4096     // frames of a message
-	maxCommand = 64 << 10 // bytes of a command
+	maxFrame   = 1 << 40   // bytes of a frame, also of one that is skipped
+	maxFrames  = 4096      // frames of a message
+	maxCommand = 64 << 10  // bytes of a command
+	maxLead    = 128 << 10 // bytes of the frames before a large one that are kept to tell what that is
 	readBuffer = 16 << 10
 )
 
@@ -29,16 +30,18 @@ var errProtocol = errors.New("ZMTP protocol error")
 // parser reads what a ZMTP 3.x peer sends and passes on only what zmq4 can read safely: zmq4 takes a frame's size on
 // trust and allocates it, collects frames without end, and indexes past the end of malformed metadata.
 //
-// A message whose frames add up to more than max bytes is passed with empty frames from where it went over; what they
-// held is counted, and its ends are kept, in a cut. Commands that come after the handshake are not passed on at all.
-// Everything else that is out of bounds is an error, and then so is every later Read.
+// A message whose frames add up to more than max bytes is passed with empty frames from where it went over, and so is one
+// whose large frame somebody else wants to read; what they held is counted in a cut. Commands that come after the
+// handshake are not passed on at all. Everything else that is out of bounds is an error, and then so is every later Read.
 type parser struct {
 	r   *bufio.Reader
 	max int64
 	// command is told of every command after the handshake. Its body is valid until it returns.
 	command func(name string, body []byte) error
-	// skim, if not nil, returns what is to read the first frame of a message that is skipped.
-	skim func() io.Writer
+	// divert, if not nil, is asked who reads a frame of more than large bytes; nil means zmq4. It is given the frames of
+	// the message that came before, if they are small enough to be kept, valid until it returns.
+	divert func(lead [][]byte) io.Writer
+	large  int64
 
 	out  []byte // to be passed before anything else
 	body int64  // then this much of the source, as it is
@@ -46,9 +49,12 @@ type parser struct {
 	head [9]byte // backs out
 
 	greeted, ready bool
-	frames         int   // of the message so far; 0 between messages
-	total          int64 // their bytes, including what was skipped
-	cut            *cut  // of the message so far
+	frames         int    // of the message so far; 0 between messages
+	total          int64  // their bytes, including what was skipped
+	cut            *cut   // of the message so far
+	lead           []byte // the message's frames so far, one after the other…
+	leadEnds       []int  // …and where each ends; fewer than frames if they are not kept
+	keeping        bool   // the present frame is one of them
 }
 
 func newParser(r io.Reader, max int64, command func(string, []byte) error) *parser {
@@ -70,6 +76,9 @@ func (p *parser) Read(b []byte) (int, error) {
 	}
 	n, err := p.r.Read(b[:min(int64(len(b)), p.body)])
 	p.body -= int64(n)
+	if p.keeping {
+		p.lead = append(p.lead, b[:n]...)
+	}
 	if err != nil {
 		p.body, p.err = 0, inside(err)
 	}
@@ -133,7 +142,7 @@ func (p *parser) greeting() error {
 // readFrame reads the head of a message's frame, and what is skipped of it.
 func (p *parser) readFrame(more byte, size uint64) error {
 	if p.frames == 0 {
-		p.total, p.cut = 0, nil
+		p.total, p.cut, p.lead, p.leadEnds = 0, nil, p.lead[:0], p.leadEnds[:0]
 	}
 	if p.frames++; p.frames > maxFrames {
 		return fmt.Errorf("%w: message of more than %d frames", errProtocol, maxFrames)
@@ -142,12 +151,7 @@ func (p *parser) readFrame(more byte, size uint64) error {
 		return fmt.Errorf("%w: frame of %d bytes", errProtocol, size)
 	}
 	p.total += int64(size)
-	if p.cut == nil && p.total > p.max {
-		p.cut = &cut{frame: p.frames - 1, size: int64(size)}
-		if p.skim != nil {
-			p.cut.skim = p.skim()
-		}
-	}
+	p.decide(int64(size))
 	if p.cut == nil {
 		p.out, p.body = p.frameHead(more, size), int64(size)
 	} else {
@@ -162,16 +166,49 @@ func (p *parser) readFrame(more byte, size uint64) error {
 	return nil
 }
 
-// skip reads size bytes and keeps the ends of the first frame that is skipped in a message.
+// decide decides what becomes of the frame that begins: cut is set if zmq4 does not get it, and keeping if it is kept.
+func (p *parser) decide(size int64) {
+	p.keeping = false
+	if p.cut != nil {
+		return
+	}
+	kept := len(p.leadEnds) == p.frames-1
+	if p.divert != nil && size > p.large && kept {
+		if to := p.divert(p.leadFrames()); to != nil {
+			p.cut = &cut{frame: p.frames - 1, to: to}
+			return
+		}
+	}
+	if p.total > p.max {
+		p.cut = &cut{frame: p.frames - 1}
+		return
+	}
+	if p.keeping = p.divert != nil && kept && p.total <= maxLead; p.keeping {
+		p.leadEnds = append(p.leadEnds, int(p.total))
+	}
+}
+
+// leadFrames returns the message's frames so far, with room for one more.
+func (p *parser) leadFrames() [][]byte {
+	frames := make([][]byte, 0, len(p.leadEnds)+1)
+	start := 0
+	for _, end := range p.leadEnds {
+		frames = append(frames, p.lead[start:end:end])
+		start = end
+	}
+	return frames
+}
+
+// skip reads size bytes that zmq4 does not get.
 func (p *parser) skip(size int64) error {
-	first := p.cut.frame == p.frames-1
+	wanted := p.cut.to != nil && p.cut.frame == p.frames-1
 	for at := int64(0); at < size; {
 		if _, err := p.r.Peek(1); err != nil {
 			return inside(err)
 		}
 		chunk, _ := p.r.Peek(int(min(int64(p.r.Buffered()), size-at)))
-		if first {
-			p.cut.keep(at, chunk)
+		if wanted {
+			_, _ = p.cut.to.Write(chunk)
 		}
 		at += int64(len(chunk))
 		p.r.Discard(len(chunk))

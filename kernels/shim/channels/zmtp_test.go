@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"runtime"
@@ -73,13 +74,10 @@ func TestParserCutsWhatIsTooLarge(t *testing.T) {
 		in, out [][]byte
 		cut     cut
 	}{
-		"one frame":        {[][]byte{body}, [][]byte{nil}, cut{frame: 0, size: 1 << 20, total: 1 << 20, head: body[:keepEnds], tail: body[1<<20-keepEnds:]}},
-		"in the middle":    {[][]byte{[]byte("a"), body, []byte("b")}, [][]byte{[]byte("a"), nil, nil}, cut{frame: 1, size: 1 << 20, total: 1<<20 + 2, head: body[:keepEnds], tail: body[1<<20-keepEnds:]}},
-		"by their sum":     {[][]byte{body[:60], body[:40], body[:1]}, [][]byte{body[:60], body[:40], nil}, cut{frame: 2, size: 1, total: 101, head: body[:1], tail: nil}},
-		"small ends":       {[][]byte{body[:keepEnds+3]}, [][]byte{nil}, cut{frame: 0, size: keepEnds + 3, total: keepEnds + 3, head: body[:keepEnds], tail: body[keepEnds : keepEnds+3]}},
-		"ends that touch":  {[][]byte{body[:2*keepEnds]}, [][]byte{nil}, cut{frame: 0, size: 2 * keepEnds, total: 2 * keepEnds, head: body[:keepEnds], tail: body[keepEnds : 2*keepEnds]}},
-		"just not":         {[][]byte{body[:2*keepEnds+1]}, [][]byte{nil}, cut{frame: 0, size: 2*keepEnds + 1, total: 2*keepEnds + 1, head: body[:keepEnds], tail: body[keepEnds+1 : 2*keepEnds+1]}},
-		"two large frames": {[][]byte{body[:200], body}, [][]byte{nil, nil}, cut{frame: 0, size: 200, total: 1<<20 + 200, head: body[:200], tail: nil}},
+		"one frame":        {[][]byte{body}, [][]byte{nil}, cut{frame: 0, total: 1 << 20}},
+		"in the middle":    {[][]byte{[]byte("a"), body, []byte("b")}, [][]byte{[]byte("a"), nil, nil}, cut{frame: 1, total: 1<<20 + 2}},
+		"by their sum":     {[][]byte{body[:60], body[:40], body[:1]}, [][]byte{body[:60], body[:40], nil}, cut{frame: 2, total: 101}},
+		"two large frames": {[][]byte{body[:200], body}, [][]byte{nil, nil}, cut{frame: 0, total: 1<<20 + 200}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,11 +88,51 @@ func TestParserCutsWhatIsTooLarge(t *testing.T) {
 				t.Errorf("got %d bytes, %v, want %d", len(got), err, len(want))
 			}
 			c := p.takeCut()
-			if c == nil || c.frame != tt.cut.frame || c.size != tt.cut.size || c.total != tt.cut.total {
+			if c == nil || *c != tt.cut {
 				t.Fatalf("cut %+v, want %+v", c, tt.cut)
 			}
-			if !bytes.Equal(c.head, tt.cut.head) || !bytes.Equal(c.tail, tt.cut.tail) {
-				t.Errorf("%d and %d bytes kept, want %d and %d", len(c.head), len(c.tail), len(tt.cut.head), len(tt.cut.tail))
+		})
+	}
+}
+
+// TestParserDiverts: who wants a large frame is told what came before it, if that is small, and gets all of it.
+func TestParserDiverts(t *testing.T) {
+	body := bytes.Repeat([]byte("body"), 1000)
+	wide := make([]byte, maxLead)
+	tests := map[string]struct {
+		in   [][]byte
+		lead string // as it is shown to divert, "-" if that is not asked
+		cut  bool
+	}{
+		"first":           {[][]byte{body}, "[]", true},
+		"after some":      {[][]byte{[]byte("a"), nil, []byte("bc"), body}, `["a" "" "bc"]`, true},
+		"and before some": {[][]byte{[]byte("a"), body, []byte("b")}, `["a"]`, true},
+		"not wanted":      {[][]byte{[]byte("no"), body}, `["no"]`, false},
+		"small":           {[][]byte{[]byte("a"), body[:1000]}, "-", false},
+		"after too much":  {[][]byte{wide[:900], wide[:maxLead-800], body}, "-", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := slices.Concat(messageBytes([]byte("before")), messageBytes(tt.in...), messageBytes([]byte("after")))
+			p := newParser(iotest.HalfReader(bytes.NewReader(slices.Concat(opening(), in))), 1<<20, noCommand)
+			lead, got := "-", new(bytes.Buffer)
+			p.large = 2000
+			p.divert = func(frames [][]byte) io.Writer {
+				if size := len(frames); size > 0 && len(frames[size-1]) > 2 {
+					return nil
+				}
+				lead = fmt.Sprintf("%q", frames)
+				if lead == `["no"]` {
+					return nil
+				}
+				return got
+			}
+			out, err := io.ReadAll(p)
+			if err != nil || lead != tt.lead || tt.cut != bytes.Equal(got.Bytes(), body) || tt.cut == bytes.Contains(out, body[:1000]) {
+				t.Errorf("lead %s, %d bytes diverted, %d passed, %v", lead, got.Len(), len(out), err)
+			}
+			if !bytes.HasSuffix(out, messageBytes([]byte("after"))) {
+				t.Error("the next message is missing")
 			}
 		})
 	}
@@ -182,7 +220,7 @@ func TestParserSkipsWithoutMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if c := p.takeCut(); c == nil || c.size != size || len(c.head)+len(c.tail) != 2*keepEnds {
+	if c := p.takeCut(); c == nil || c.total != size {
 		t.Errorf("cut %+v", c)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
