@@ -39,8 +39,18 @@ type Language struct {
 // VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
 const VariablesType = "application/vnd.cellblock.variables+json"
 
+//go:embed python_threads.py
+var pythonThreads string
+
+//go:embed python_errors.py
+var pythonErrors string
+
 //go:embed python_kernel.py
 var pythonKernel string
+
+// pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
+// file could stand in for a module that the kernel needs; IPython does that itself, later.
+var pythonProgram = "import sys\n\ndel sys.path[0]\n\n" + pythonThreads + "\n\n" + pythonErrors + "\n\n" + pythonKernel
 
 //go:embed python_variables.py
 var pythonVariables string
@@ -62,7 +72,7 @@ var python = Language{
 	DisplayName:   "Python 3",
 	Kernel:        "python3",
 	Image:         "cellblock-python:latest",
-	Argv:          []string{"/usr/bin/python3", "-c", pythonKernel, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
+	Argv:          []string{"/usr/bin/python3", "-c", pythonProgram, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
 	InterruptMode: "signal",
 	Transport:     "ipc",
 	// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.

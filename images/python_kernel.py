@@ -1,103 +1,10 @@
-# Starts IPython's kernel as `python -m ipykernel_launcher` does, with two differences.
+# Starts IPython's kernel as `python -m ipykernel_launcher` does, with what python_threads.py and python_errors.py add. The
+# program is these three in one.
 #
 # Its IOPub socket holds 100,000 messages before it throws any away, instead of ZMQ's 1,000: on a busy host no reader is
 # fast enough for 1,000. Of 10,000 prints thousands were lost, the end of the cell among them, to whatever read.
-#
-# What a thread or a task prints or displays belongs to the cell that started it, also while a later cell runs. ipykernel
-# 6.17 gives it to the cell that runs; 6.29 follows some threads, but neither displays nor pools; 7 does it all by itself.
-import sys
-
-del sys.path[0]  # "-c" puts the working directory first; IPython does that itself, later
-import contextvars
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
-import ipykernel
 import zmq
-from ipykernel.iostream import OutStream
 from ipykernel.kernelapp import IPKernelApp
-from ipykernel.zmqshell import ZMQDisplayPublisher
-from jupyter_client.session import extract_header
-
-# The header of the request that the running thread or task works for. Tasks of asyncio inherit it by themselves.
-cell = contextvars.ContextVar("cellblock_cell", default=None)
-
-
-def follow_threads():
-    start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner
-
-    def start_in_cell(thread):
-        thread._cellblock_cell = cell.get()
-        return start(thread)
-
-    def bootstrap_in_cell(thread):  # and not run, which subclasses override
-        cell.set(getattr(thread, "_cellblock_cell", None))
-        return bootstrap(thread)
-
-    threading.Thread.start, threading.Thread._bootstrap_inner = start_in_cell, bootstrap_in_cell
-
-
-def follow_pools():
-    submit = ThreadPoolExecutor.submit
-
-    def submit_in_cell(pool, fn, /, *args, **kwargs):
-        return submit(pool, work_in, cell.get(), fn, args, kwargs)
-
-    def work_in(header, fn, args, kwargs):  # a pool's thread works for one cell after the other
-        token = cell.set(header)
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            cell.reset(token)
-
-    ThreadPoolExecutor.submit = submit_in_cell
-
-
-def label(cls):
-    # Instances of cls look at their parent_header whenever they send. It was set when the running cell began.
-    own = cls.__dict__["parent_header"]
-    if not isinstance(own, property):
-        own = property(lambda self: vars(self).get("_cellblock_cell", {}), lambda self, header: vars(self).update(_cellblock_cell=header))
-    cls.parent_header = property(lambda self: cell.get() or own.fget(self), own.fset)
-
-
-def label_old_streams():
-    # Before 6.29 a stream has one buffer, and its header when that is flushed. What other cells print is kept apart here.
-    write, flush = OutStream.write, OutStream._flush
-
-    def write_for_cell(stream, text):
-        header = cell.get()
-        mine = header is None or header["msg_id"] == stream.parent_header.get("msg_id")
-        if mine or not isinstance(text, str) or stream.pub_thread is None or not stream._is_master_process():
-            return write(stream, text)
-        with stream._buffer_lock:
-            others = vars(stream).setdefault("_cellblock_others", {})
-            others.setdefault(header["msg_id"], (header, []))[1].append(text)
-        stream._schedule_flush()
-        return len(text)
-
-    def flush_all(stream):
-        flush(stream)
-        with stream._buffer_lock:
-            others = vars(stream).pop("_cellblock_others", {})
-        for header, texts in others.values():
-            content = {"name": stream.name, "text": "".join(texts)}
-            stream.session.send(stream.pub_thread, "stream", content=content, parent=header, ident=stream.topic)
-
-    OutStream.write, OutStream._flush = write_for_cell, flush_all
-
-
-def follow_cells(shell):
-    set_parent = shell.set_parent
-
-    def begin(parent):
-        for stream in (sys.stdout, sys.stderr):  # what tasks have printed since the cell before
-            if getattr(stream, "_flush_pending", False):
-                stream.flush()
-        set_parent(parent)
-        cell.set(extract_header(parent))
-
-    shell.set_parent = begin
 
 
 class App(IPKernelApp):
@@ -110,16 +17,8 @@ class App(IPKernelApp):
 
     def init_kernel(self):
         super().init_kernel()
-        if ipykernel.version_info[0] >= 7:
-            return
-        follow_threads()
-        follow_pools()
-        label(ZMQDisplayPublisher)
-        if isinstance(OutStream.__dict__.get("parent_header"), property):
-            label(OutStream)
-        else:
-            label_old_streams()
-        follow_cells(self.kernel.shell)
+        own_output_to_own_cell(self.kernel.shell)
+        show_whole_errors(self.kernel.shell)
 
 
 App.launch_instance()

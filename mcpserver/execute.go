@@ -203,9 +203,9 @@ func ladderRemark(i sessions.InterruptReport) string {
 	case i.Rung == sessions.RungKillChildren:
 		return "It stopped when the processes that it had started were killed; variables are kept."
 	case i.VariablesKept:
-		return "Variables are kept."
+		return "An interrupt was enough. Variables are kept."
 	}
-	return "Its kernel had to be restarted: variables are lost, files are kept."
+	return "It ignored the interrupt, and its kernel had to be restarted: variables are lost, files are kept."
 }
 
 // deathRemark tells of a death during the cell. The next cell's preamble repeats it for whoever calls then.

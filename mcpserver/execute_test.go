@@ -60,7 +60,7 @@ func TestDeathIsToldTwice(t *testing.T) {
 
 func TestTimeoutsAreExplained(t *testing.T) {
 	for code, words := range map[string][]string{
-		"wait":         {"ran longer than its timeout of 2.0 s. Variables are kept.", "· timed out · 2.0 s]"},
+		"wait":         {"ran longer than its timeout of 2.0 s. An interrupt was enough. Variables are kept.", "· timed out · 2.0 s]"},
 		"child":        {"It stopped when the processes that it had started were killed; variables are kept."},
 		"stubborn 24h": {"ran longer than its timeout of 2.0 s. The kernel was restarted because", "Variables are lost, files are kept"},
 	} {
@@ -227,7 +227,7 @@ func TestSessionTools(t *testing.T) {
 			t.Errorf("%s %v", got.structured, err)
 		}
 
-		w.call("interrupt_session", map[string]any{"session_id": "b"}).expect(t, false, "The running cell of session b was stopped. Variables are kept.")
+		w.call("interrupt_session", map[string]any{"session_id": "b"}).expect(t, false, "The running cell of session b was stopped. An interrupt was enough. Variables are kept.")
 		w.call("interrupt_session", map[string]any{"session_id": "b"}).expect(t, false, "was not running anything")
 		w.call("restart_session", map[string]any{"session_id": "a"}).expect(t, false, "fresh kernel (generation 2)", "files are kept")
 		w.run("a", "incarnation").expect(t, false, "restarted on request", "2\n[session a · cell 2")

@@ -19,8 +19,12 @@ func errorHint(e kernels.ExecError, memory int64) string {
 		if m := quoted.FindStringSubmatch(e.Value); m != nil {
 			module = m[1]
 		}
+		if strings.Contains(module, ".") {
+			return ""
+		}
 		return clean(module) + " is not installed, and the kernel has no network to install it: use what is there " +
-			"(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace."
+			"(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace. Other packages come " +
+			"with the kernels' image, which is the operator's."
 	case strings.HasSuffix(name, "MemoryError"):
 		if memory > 0 {
 			return "The kernel may use " + bytesText(memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."

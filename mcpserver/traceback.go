@@ -50,7 +50,7 @@ var (
 	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
 	frameAt = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
 	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|lib/python[\d.]*)/)`)
-	arrow   = regexp.MustCompile(`^-+> ?\d*`)
+	arrow   = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
 )
 
 // add takes one element of a traceback.

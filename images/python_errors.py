@@ -1,0 +1,53 @@
+# Shows all of an error. Of an exception group, IPython 8.5 shows only that it is one, and 8.35 prints it to stderr and sends
+# the traceback of some earlier error; older ones leave out an exception's notes.
+import builtins
+import sys
+
+group = getattr(builtins, "BaseExceptionGroup", ())  # before Python 3.11 there are none
+MOST = 10  # exceptions of one group
+DEEP = 4  # groups in groups
+
+
+def chained(value):
+    # An exception and what led to it, as Python would show it.
+    seen = set()
+    while value is not None and id(value) not in seen:
+        seen.add(id(value))
+        yield value
+        value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)
+
+
+def show_whole_errors(shell):
+    show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
+
+    def with_notes(etype, value, tb=None, *args, **options):
+        lines = describe(etype, value, tb, *args, **options)
+        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)]
+        return lines + [note for note in notes if note not in lines and note not in lines[-1]]
+
+    def members(of, path=""):
+        for i, value in enumerate(of.exceptions[:MOST], 1):
+            yield f"Sub-exception {path}{i} of {len(of.exceptions)}:"
+            if value.__traceback__ is None:
+                yield f"{type(value).__name__}: {value}"
+            else:
+                yield from with_notes(type(value), value, value.__traceback__, tb_offset=0)
+            if isinstance(value, group) and path.count(".") < DEEP:
+                yield from members(value, f"{path}{i}.")
+        if len(of.exceptions) > MOST:
+            yield f"… {len(of.exceptions) - MOST} more sub-exceptions …"
+
+    def showtraceback(exc_tuple=None, filename=None, tb_offset=None, exception_only=False, running_compiled_code=False):
+        value = (exc_tuple or sys.exc_info())[1]
+        groups = [one for one in chained(value) if isinstance(one, group)]
+        if groups and not exception_only:
+            try:
+                lines = with_notes(type(value), value, value.__traceback__, tb_offset=tb_offset)
+                for one in groups:
+                    lines.extend(members(one))
+                return shell._showtraceback(type(value), value, lines)
+            except Exception:
+                pass  # some exception cannot even be described: IPython knows what to do then
+        return show(exc_tuple, filename, tb_offset, exception_only, running_compiled_code)
+
+    shell.InteractiveTB.structured_traceback, shell.showtraceback = with_notes, showtraceback
