@@ -25,6 +25,7 @@ type ClientError struct {
 	Message string
 }
 
+// Error says which code the client answered, and its words.
 func (e *ClientError) Error() string {
 	return fmt.Sprintf("the client answered with error %d: %s", e.Code, clip(e.Message, 200))
 }
