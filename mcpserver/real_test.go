@@ -18,7 +18,7 @@ import (
 )
 
 // newRealWorld is a world whose kernels are the host's Python in real sandboxes.
-func newRealWorld(t *testing.T) *world {
+func newRealWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	t.Helper()
 	kernelstest.NeedPython(t)
 	dir := kernelstest.ShortDir(t)
@@ -33,6 +33,9 @@ func newRealWorld(t *testing.T) *world {
 		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Variables: pythonVariables(t)}}
 		c.Limits = kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}
 		c.Logger = slog.New(slog.DiscardHandler)
+		for _, f := range change {
+			f(c)
+		}
 	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
