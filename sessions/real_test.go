@@ -142,7 +142,7 @@ func TestRealInterrupts(t *testing.T) {
 		"busy loop": {"print('go', flush=True)\nwhile True: pass", sessions.RungInterrupt, true},
 		"child":     {"import subprocess; print('go', flush=True); subprocess.run(['sleep', '60'])", sessions.RungInterrupt, true},
 		"stubborn child": {"import subprocess\ndef stay():\n    subprocess.run(['sleep', '60'], start_new_session=True)\n" +
-			"print('go', flush=True)\ntry:\n    stay()\nexcept KeyboardInterrupt:\n    try:\n        stay()\n" +
+			"try:\n    print('go', flush=True)\n    stay()\nexcept KeyboardInterrupt:\n    try:\n        stay()\n" +
 			"    except KeyboardInterrupt:\n        stay()", sessions.RungKillChildren, true},
 	} {
 		t.Run(name, func(t *testing.T) {
