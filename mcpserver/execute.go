@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
@@ -65,7 +66,7 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	}
 	request := sessions.Request{
 		SessionID: id, Language: language, Code: a.required("code"),
-		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout),
+		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout), Caller: clientName(ctx),
 	}
 	wait := a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)
@@ -80,6 +81,15 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 		defer bind(ctx, e)()
 	}
 	return s.await(ctx, r, e, wait), nil
+}
+
+// clientName is what the client calls itself, for the history.
+func clientName(ctx context.Context) string {
+	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
+	if !ok {
+		return ""
+	}
+	return clean(client.GetClientInfo().Name)
 }
 
 // bind cancels a cell when its call is cancelled, until it is released. A server that stops does not cancel cells: what
@@ -117,7 +127,7 @@ func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, err
 func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	r := v.result
 	v.shown.index = -1 // what is added from here on is no output of the kernel
-	if r.Error != nil && !v.shown.hasError() && v.from == 0 {
+	if r.Error != nil && !v.shown.hasError() {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
 	content := append(s.outputs(e, v), s.lateBlocks(e.Late()...)...)
