@@ -10,13 +10,14 @@ import (
 // killTime is how long a killed container may take to end before it is removed by force, which kills it again.
 const killTime = 5 * time.Second
 
-// Stop ends the container and removes it with all that belongs to it on this host. SIGTERM makes the shim climb the
-// ladder with its kernel: shutdown_request, TERM, KILL. It is not asked over its stream, which is the client's: the
-// client would be cut off and not see how its kernel ends. What is left when grace is over is killed.
+// Stop ends the container and removes it with all that belongs to it on this host. SIGTERM makes the shim ask its kernel
+// to end, and another one makes it send TERM on. It is not asked over its stream, which is the client's: the client would
+// be cut off and not see how its kernel ends. What is left when grace is over is killed.
 func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 	h.asked.Store(true)
 	if grace > 0 {
-		h.signal(ctx, "SIGTERM", grace)
+		h.signal(ctx, "SIGTERM", grace/2)
+		h.signal(ctx, "SIGTERM", grace/2)
 	}
 	h.signal(ctx, "SIGKILL", killTime) // once removed, it could not say any more how it ended
 	// A caller whose time is over wants it gone no less.

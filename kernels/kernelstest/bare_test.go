@@ -199,13 +199,16 @@ func (r *bareRun) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", r.socket)
 }
 
-// Stop asks the shim by TERM, and kills it and all that descends from it once half of the grace is over.
+// Stop asks the shim by TERM, again once half of the grace is over, and then kills it and all that descends from it.
 func (r *bareRun) Stop(_ context.Context, grace time.Duration) error {
 	r.mu.Lock()
 	r.asked = true
 	r.mu.Unlock()
 	before := descendants(r.cmd.Process.Pid) // of a shim that obeys, children may outlive it
-	if grace > 0 {
+	for range 2 {
+		if grace <= 0 || r.gone() {
+			break
+		}
 		_ = r.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-r.exited:

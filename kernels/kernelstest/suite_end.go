@@ -20,6 +20,7 @@ var endCases = []suiteCase{
 	{"item 4: a kernel that kills itself", true, testKernelKill},
 	{"item 4: the container's exit is noticed within a second", false, testContainerExit},
 	{"stop is quick for a kernel that obeys", false, testStopPolite},
+	{"stop ladder: a kernel that is busy gets TERM", true, testStopTerm},
 	{"stop ladder: a kernel that ignores TERM is gone after the grace", false, testStopLadder},
 	{"item 10: nothing is left of a stopped kernel", false, testNothingLeft},
 	{"attach to a stopped kernel is ErrGone", false, testAttachGone},
@@ -101,6 +102,26 @@ func (f *suite) stopped(b *box) {
 	if _, err := b.client.Execute(f.ctx(), kernels.ExecuteRequest{}); fault.KindOf(err) != fault.Died {
 		f.Errorf("execute on a stopped kernel: %v", err)
 	}
+}
+
+func testStopTerm(f *suite) {
+	const grace = 4 * time.Second
+	b := f.launch()
+	e := b.execute(`import os, signal
+def term(*_):
+    open('term', 'w').close()
+    os._exit(0)
+signal.signal(signal.SIGTERM, term)
+print('go', flush=True)
+while True: pass`)
+	b.until(e, "go")
+	begun := time.Now()
+	f.must(b.handle.Stop(f.ctx(), grace))
+	took := time.Since(begun)
+	if _, err := os.Stat(filepath.Join(b.spec.Workspace, "term")); err != nil {
+		f.Errorf("killed without TERM, after %v", took)
+	}
+	f.stopped(b)
 }
 
 func testStopLadder(f *suite) {

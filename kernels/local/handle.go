@@ -172,8 +172,8 @@ func (h *handle) Status() kernels.ExitStatus {
 	return h.end
 }
 
-// Stop ends the kernel: TERM to the shim, which ends its kernel politely, then KILL once half of grace is over. When ctx
-// ends, politeness does too.
+// Stop ends the kernel: TERM to the shim, which ends its kernel politely; again once half of grace is over, which makes
+// the shim send TERM on; then KILL. When ctx ends, politeness does too.
 func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 	if !h.hasExited() {
 		if isClosed(h.closed) {
@@ -182,7 +182,9 @@ func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 		if err := appendStatus(h.status, statusLine{Asked: true}); err != nil {
 			h.p.cfg.Logger.Warn("stop", "kernel", h.entry.id, "error", err)
 		}
-		h.terminate(ctx, grace/2)
+		for range 2 {
+			h.terminate(ctx, grace/2)
+		}
 		h.kill()
 	}
 	h.clearing.Lock()
@@ -224,7 +226,7 @@ func (h *handle) kill() {
 
 // terminate asks the shim to end and waits until it has.
 func (h *handle) terminate(ctx context.Context, patience time.Duration) {
-	if patience <= 0 || len(h.all) == 0 {
+	if patience <= 0 || len(h.all) == 0 || h.hasExited() || ctx.Err() != nil {
 		return
 	}
 	_ = h.all[len(h.all)-1].signal(unix.SIGTERM) // the sandbox's first process, or the shim itself
