@@ -15,6 +15,7 @@ type area struct {
 	byID    map[string]*item
 	clear   bool // clear_output(wait=True): at the next output
 	streams int  // items that are streams, since the last that is not
+	held    int  // bytes of the items' bundles
 }
 
 // item is one thing in an area.
@@ -24,7 +25,16 @@ type item struct {
 	stream string
 	text   longText
 	out    kernels.Output
+	// tooMuch tells that the bundle's large forms were let go, because the cell shows more than a call can hold.
+	tooMuch bool
 }
+
+const (
+	// maxHeld bounds the bundles that an area holds, in bytes: far more than any result shows, far less than a cell may
+	// show. Of what comes beyond it, forms over largeForm are only named.
+	maxHeld   = 32 << 20
+	largeForm = 16 << 10
+)
 
 // maxStreams is how often stdout and stderr may take turns before each is gathered in one place.
 const maxStreams = 40
@@ -52,7 +62,9 @@ func (a *area) add(out kernels.Output) {
 		a.items = append(a.items, &item{kind: out.Kind, out: out})
 	case kernels.OutputUpdate:
 		if shown := a.byID[out.DisplayID]; shown != nil {
+			a.held -= bundleSize(shown.out.Data)
 			shown.out.Data, shown.out.Metadata, shown.index = out.Data, out.Metadata, a.index
+			a.hold(shown)
 			return
 		}
 		a.addItem(out) // a display of an earlier cell: what it shows now is news
@@ -93,9 +105,32 @@ func (a *area) addItem(out kernels.Output) {
 	it := &item{kind: out.Kind, index: a.index, out: out}
 	a.items = append(a.items, it)
 	a.streams = 0
+	a.hold(it)
 	if out.DisplayID != "" {
 		a.byID[out.DisplayID] = it
 	}
+}
+
+// hold counts an item's bundle, and lets go of its large forms if there is no room for them.
+func (a *area) hold(it *item) {
+	size := bundleSize(it.out.Data)
+	if it.tooMuch = a.held+size > maxHeld && size > largeForm; it.tooMuch {
+		small := mimeBundle{}
+		for mime, value := range it.out.Data {
+			if len(value) <= largeForm {
+				small[mime] = value
+			}
+		}
+		it.out.Data, size = small, bundleSize(small)
+	}
+	a.held += size
+}
+
+func bundleSize(data mimeBundle) (size int) {
+	for mime, value := range data {
+		size += len(mime) + len(value)
+	}
+	return size
 }
 
 // hasError tells whether the area shows an error.

@@ -121,6 +121,9 @@ func noticePieces(n *kernels.Notice) []piece {
 // bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
 func (it *item) bundlePieces(b *budget, at place) []piece {
 	image, note := bundleImage(it.out.Data, b, at.kept(it.index))
+	if it.tooMuch {
+		note = joinLines(note, "[large forms left out: the cell shows very much; show fewer or smaller ones in one cell"+at.kept(it.index)+"]")
+	}
 	if image != nil {
 		return append([]piece{{image: image}}, textPieces(note, false)...)
 	}
