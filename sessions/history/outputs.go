@@ -88,3 +88,11 @@ func (s *Store) decode(row outputAt) (kernels.Output, error) {
 	}
 	return row.out, nil
 }
+
+// outputAt is an output as it stands in the database: its body may be in a file.
+type outputAt struct {
+	index int
+	out   kernels.Output
+	body  []byte
+	blob  string
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
-	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -124,11 +123,3 @@ func at(n sql.NullInt64) time.Time {
 
 // outputTime is the time of an output, for which 0 means none.
 func outputTime(n int64) time.Time { return at(sql.NullInt64{Int64: n, Valid: n != 0}) }
-
-// outputAt is an output as it stands in the database: its body may be in a file.
-type outputAt struct {
-	index int
-	out   kernels.Output
-	body  []byte
-	blob  string
-}
