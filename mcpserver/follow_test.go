@@ -275,3 +275,24 @@ func TestFullQueue(t *testing.T) {
 		}
 	})
 }
+
+// A long poll gives signs of life as the call itself does, and never more often than it should.
+func TestReadingHearsProgress(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.execute("s", "sleep 12s\nprint a\nsleep 12s", map[string]any{"wait_seconds": 0})
+		w.execute("s", "1+1", map[string]any{"wait_seconds": 0})
+		synctest.Wait()
+		w.callWith(t.Context(), map[string]any{"name": "get_execution", "arguments": map[string]any{"session_id": "s", "execution_id": 2},
+			"_meta": map[string]any{"progressToken": "tok"}}).expect(t, false, "2\n[session s · cell 2 · ok")
+		if len(w.notes) != 4 || w.notes[0].message != "waiting for 1 cell before it in the session" || w.notes[3].at != 20*time.Second {
+			t.Errorf("%+v", w.notes)
+		}
+		w.notes = nil
+		w.execute("s", "sleep 12s\nprint a\nsleep 1s", map[string]any{"wait_seconds": 0})
+		w.callWith(t.Context(), map[string]any{"name": "get_execution", "arguments": map[string]any{"session_id": "s", "execution_id": 3},
+			"_meta": map[string]any{"progressToken": "tok"}}).expect(t, false, "a\n[session s · cell 3 · ok")
+		if n := len(w.notes); n != 3 || w.notes[1].message != "running for 10 s" || w.notes[2].message != "running for 12 s\na" {
+			t.Errorf("%+v", w.notes)
+		}
+	})
+}
