@@ -3,9 +3,12 @@ package rig
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +23,7 @@ type Server struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
+	quit   bool // Goroutines has ended it
 	mu     sync.Mutex
 	log    bytes.Buffer
 }
@@ -40,7 +44,7 @@ func Serve(t testing.TB, args ...string) *Server {
 	t.Cleanup(func() { os.RemoveAll(runDir) })
 	s := &Server{DataDir: t.TempDir(), exited: make(chan struct{})}
 	s.cmd = exec.Command(Cellblock(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", s.DataDir, "--run-dir", runDir}, args...)...)
-	s.cmd.Env = Environment()
+	s.cmd.Env = Environment("GOTRACEBACK=all") // for Goroutines
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +101,11 @@ func (s *Server) Token(t testing.TB, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// stop ends the server and checks that it ended well, and not before.
 func (s *Server) stop(t testing.TB) {
+	if s.quit {
+		return
+	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
@@ -109,4 +117,82 @@ func (s *Server) stop(t testing.TB) {
 		<-s.exited
 		t.Errorf("still there %s after SIGTERM:\n%s", patience, s.Log())
 	}
+}
+
+// Descriptors returns what the server has open, by /proc, in order.
+func (s *Server) Descriptors(t testing.TB) (targets []string) {
+	t.Helper()
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID()))
+	if err != nil || len(open) == 0 {
+		t.Fatalf("no list of descriptors: %v", err)
+	}
+	for _, link := range open {
+		if target, err := os.Readlink(link); err == nil {
+			targets = append(targets, target)
+		}
+	}
+	slices.Sort(targets)
+	return targets
+}
+
+// Children counts the processes that the server has started and that are still there.
+func (s *Server) Children(t testing.TB) (n int) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("no list of children: %v", err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread that has ended has none
+		n += len(strings.Fields(string(text)))
+	}
+	return n
+}
+
+// Memory returns the server's resident memory in bytes.
+func (s *Server) Memory(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * int64(os.Getpagesize())
+}
+
+// Goroutines ends the server by SIGQUIT, on which Go's runtime writes the stack of every goroutine, and counts them by
+// what started them. The program needs no door for it.
+func (s *Server) Goroutines(t testing.TB) map[string]int {
+	t.Helper()
+	before := len(s.Log())
+	s.quit = true
+	if err := s.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		t.Fatalf("still there %s after SIGQUIT", patience)
+	}
+	counts := map[string]int{}
+	for stack := range strings.SplitSeq(s.Log()[before:], "\n\n") {
+		if strings.HasPrefix(stack, "goroutine ") && !strings.HasPrefix(stack, "goroutine 0 ") {
+			counts[starter(stack)]++
+		}
+	}
+	return counts
+}
+
+// starter names the function that started a goroutine, by its stack.
+func starter(stack string) string {
+	_, after, ok := strings.Cut(stack, "\ncreated by ")
+	if !ok {
+		return "main"
+	}
+	name, _, _ := strings.Cut(after, " in goroutine ")
+	name, _, _ = strings.Cut(name, "\n")
+	return name
 }
