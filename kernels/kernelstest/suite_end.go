@@ -150,9 +150,7 @@ func testNothingLeft(f *suite) {
 		f.Log("no process of this host names the kernel: what is left of it cannot be seen here")
 	}
 	f.must(b.handle.Stop(f.ctx(), time.Second))
-	if left := processesOf(b.spec.ID); len(left) > 0 {
-		f.Errorf("processes left: %v", left)
-	}
+	f.noProcesses(b.spec.ID)
 	if err := os.RemoveAll(b.spec.Workspace); err != nil {
 		f.Errorf("the server cannot remove what the kernel wrote: %v", err)
 	}
@@ -247,6 +245,12 @@ func (f *suite) nothingOf(id string) {
 	if id == "" {
 		return
 	}
+	f.noProcesses(id)
+}
+
+// noProcesses fails unless no process of this host names the kernel.
+func (f *suite) noProcesses(id string) {
+	f.Helper()
 	// What an engine keeps beside a container (conmon) ends a little after it, and nothing tells when.
 	again, late := time.NewTicker(50*time.Millisecond), time.After(10*time.Second)
 	defer again.Stop()
