@@ -13,8 +13,9 @@ import (
 // it back. Without a store all of this does nothing.
 
 const (
-	// storeTime bounds what a session waits for the store to answer.
-	storeTime = 10 * time.Second
+	// storeTime bounds what a session waits for the store to answer, deleteTime for it to delete all there is of a session.
+	storeTime  = 10 * time.Second
+	deleteTime = time.Minute
 	// maxMemory bounds what a session holds in memory of its ended cells, in bytes.
 	maxMemory = 64 << 20
 )
@@ -159,15 +160,12 @@ func failureOf(err error) *fault.Error {
 	return &fault.Error{Kind: fault.KindOf(err), Message: err.Error(), Hint: fault.Hint(err)}
 }
 
-// flush waits until everything so far is saved, but not for long.
+// flush waits until everything so far is saved, but not for a store that does not move.
 func (s *session) flush(ctx context.Context) error {
 	if s.saver == nil {
 		return nil
 	}
-	slow := fault.New(fault.Unavailable, "the history's disk does not answer").WithHint("look at the disk of the data folder")
-	ctx, cancel := context.WithTimeoutCause(ctx, storeTime, slow)
-	defer cancel()
-	return s.saver.flush(ctx)
+	return s.saver.flush(ctx, storeTime)
 }
 
 // generationBegan notes the kernel that runs now.
@@ -193,14 +191,14 @@ func (s *session) release(why *ending) error {
 	if s.saver == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-	defer cancel()
 	if deleteFiles {
+		ctx, cancel := context.WithTimeout(context.Background(), deleteTime)
+		defer cancel()
 		s.saver.abandon()
 		return errors.Join(err, s.manager.cfg.Store.Delete(ctx, s.key.owner, s.key.id))
 	}
 	s.save(SessionClosed{Closed: time.Now(), Why: why.cause})
-	_ = s.saver.close(ctx) // it has been logged, and the session is gone whether it is written down or not
+	_ = s.saver.close(context.Background(), storeTime) // it has been logged, and the session is gone whether it is written down or not
 	return err
 }
 

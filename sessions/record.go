@@ -65,7 +65,7 @@ func (r *record) append(out kernels.Output) {
 	r.count++
 	if r.shelf != nil {
 		r.shelf.mark(r)
-		r.evict(runningMemory)
+		r.tidy()
 	}
 	r.broadcast()
 }
@@ -125,6 +125,7 @@ func (r *record) drop(i int) {
 func (r *record) end() cursor {
 	r.mu.Lock()
 	r.ended, r.endCount = true, r.count
+	r.tidy()
 	r.broadcast()
 	r.mu.Unlock()
 	return r.lateFrom(0)

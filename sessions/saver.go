@@ -26,6 +26,7 @@ type saver struct {
 	done    uint64  // entries ever dealt with
 	err     error   // why the last attempt failed; nil while the store works
 	lost    bool    // nothing more will be saved, because the store says that it contradicts what is there
+	opened  bool    // open has returned, and what waits may be saved
 	active  bool    // the goroutine runs
 	stopped bool    // it will not be started any more
 	changed chan struct{}
@@ -50,6 +51,10 @@ const (
 	maxWaiting = 20_000
 )
 
+// errStuck is why something is not saved when the store neither works nor fails.
+var errStuck error = fault.New(fault.Unavailable, "the history's disk does not answer").
+	WithHint("look at the disk of the data folder")
+
 func newSaver(store Store, want StoredSession, log *slog.Logger) *saver {
 	return &saver{store: store, want: want, log: log, changed: make(chan struct{}), quit: make(chan struct{})}
 }
@@ -67,7 +72,7 @@ func (s *saver) open(ctx context.Context, first int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
+	s.opened, s.err = true, err
 	s.wake()
 	return nil
 }
@@ -120,7 +125,7 @@ func (s *saver) push(e entry) {
 
 // wake starts the goroutine if there is something to do for it. Before open there is not. The caller holds s.mu.
 func (s *saver) wake() {
-	if !s.active && !s.stopped && len(s.waiting) > 0 && s.first > 0 {
+	if !s.active && !s.stopped && len(s.waiting) > 0 && s.opened {
 		s.active = true
 		s.ended.Go(s.work)
 	}
@@ -278,8 +283,10 @@ func (s *saver) trouble() error {
 }
 
 // flush returns when everything that was added so far is in the store. The error says why it is not: the store does not
-// work (it will still be saved if that changes), or ctx has ended.
-func (s *saver) flush(ctx context.Context) error {
+// work (it will still be saved if that changes), has not moved on for so long, or ctx has ended.
+func (s *saver) flush(ctx context.Context, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	s.mu.Lock()
 	target := s.added
 	for s.done < target && s.err == nil {
@@ -287,6 +294,9 @@ func (s *saver) flush(ctx context.Context) error {
 		s.mu.Unlock()
 		select {
 		case <-changed:
+			timer.Reset(most)
+		case <-timer.C:
+			return errStuck
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -297,8 +307,8 @@ func (s *saver) flush(ctx context.Context) error {
 }
 
 // close saves what is left, with one more attempt if the store did not work, and ends. What is added later is not saved.
-func (s *saver) close(ctx context.Context) error {
-	err := s.flush(ctx)
+func (s *saver) close(ctx context.Context, most time.Duration) error {
+	err := s.flush(ctx, most)
 	s.stop()
 	if err != nil && ctx.Err() == nil {
 		for entries := s.next(); entries != nil; entries = s.next() {

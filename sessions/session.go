@@ -257,6 +257,9 @@ func (s *session) settle(e *Execution, result Result, err error) {
 // retain keeps an ended cell and forgets the oldest, so that a session holds about one record's limit of outputs in
 // memory. The caller holds s.mu.
 func (s *session) retain(e *Execution) {
+	if n := len(s.recent); n > 0 {
+		s.recent[n-1].record.age()
+	}
 	s.recent = append(s.recent, e)
 	most := min(s.manager.cfg.RecordBytes, maxMemory)
 	var size int64

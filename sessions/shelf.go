@@ -15,6 +15,7 @@ type shelf struct {
 	saver  *saver
 	number int
 
+	old     bool             // a later cell of the session has ended
 	marked  bool             // the saver knows that there is something to save
 	saved   int              // the outputs before this index are in the store, or in the hole
 	told    int              // up to where the store knows of the hole
@@ -26,7 +27,9 @@ type shelf struct {
 const (
 	// runningMemory is what a record keeps in memory of what is in the store, in bytes, while its cell runs: enough for
 	// readers who follow.
+	// endedMemory is the same of the cell that ended last, because its result is read once more; of older ones nothing is.
 	runningMemory = 2 << 20
+	endedMemory   = 256 << 10
 	// maxUnsaved bounds what a record holds that is not in the store, in bytes: what a store that does not work cannot take
 	// beyond it falls into the hole. One that is only slower than the kernel is waited for, from muchUnsaved on.
 	maxUnsaved  = 32 << 20
@@ -61,6 +64,29 @@ func (r *record) overdue(most int64) bool {
 	return r.shelf != nil && r.memory > most && r.unsaved() > most
 }
 
+// tidy drops from memory what is in the store and not needed there. The caller holds r.mu.
+func (r *record) tidy() {
+	switch {
+	case r.shelf == nil:
+	case r.shelf.old:
+		r.evict(0)
+	case r.ended:
+		r.evict(endedMemory)
+	default:
+		r.evict(runningMemory)
+	}
+}
+
+// age notes that the record is not the session's last any more.
+func (r *record) age() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shelf != nil {
+		r.shelf.old = true
+		r.tidy()
+	}
+}
+
 // evict drops from memory what is in the store, the oldest first, until at most so many bytes are held. The part that
 // grows stays. The caller holds r.mu.
 func (r *record) evict(most int64) {
@@ -68,7 +94,7 @@ func (r *record) evict(most int64) {
 		if r.memory <= most || p.to > r.shelf.saved {
 			return
 		}
-		if p.outs != nil && (p.to < r.count || most == 0) {
+		if p.outs != nil && (p.to < r.count || r.ended) {
 			p.outs = nil
 			r.memory -= p.bytes
 		}
@@ -163,11 +189,7 @@ func (r *record) savedBatch(b batch) (more bool) {
 	if b.Hole != nil {
 		h.told = b.Hole.To
 	}
-	if r.ended {
-		r.evict(0)
-	} else {
-		r.evict(runningMemory)
-	}
+	r.tidy()
 	h.marked = r.pending()
 	return h.marked
 }
