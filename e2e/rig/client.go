@@ -42,6 +42,7 @@ func (s *Server) Connect(t testing.TB, token string, handshake bool) *Client {
 	}
 	var options []client.ClientOption
 	if handshake {
+		//lint:ignore SA1019 deprecated with the handshake itself, which clients will speak for years
 		options = append(options, client.WithLegacyProtocolOnly())
 	}
 	c.Client = client.NewClient(tr, options...)
