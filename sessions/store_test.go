@@ -287,7 +287,7 @@ func openHistory(t *testing.T, dir string) *history.Store {
 
 // Memory holds what is not in the store and a little more; readers get everything all the same, at any time.
 func TestOutputsAreReadBack(t *testing.T) {
-	const lines = 60_000
+	const lines = 20_000
 	dir := t.TempDir()
 	m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(openHistory(t, dir), dir))
 	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", fmt.Sprintf("print %d", lines)))
