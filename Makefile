@@ -39,9 +39,10 @@ image: build ## the image that kernels run in, with the engine that is here
 	@scripts/image.sh
 
 .PHONY: test
+# Not cached: what the tests build and start is no part of what Go looks at.
 test: setup build ## every test that can run here; what cannot is named
 	go vet ./...
-	go test $(RACE) -timeout 15m ./...
+	go test $(RACE) -count=1 -timeout 15m ./...
 
 .PHONY: race
 race: ; go test -race ./... ## only the tests, with the race detector
