@@ -24,8 +24,8 @@ const Name = "docker"
 // refVersion is the version of refData.
 const refVersion = 1
 
-// listRetries is how often List asks again: Podman's list fails when one of its containers is removed meanwhile.
-const listRetries = 3
+// Between two attempts to list: Podman's list fails while one of its containers is being removed.
+const firstListPause, lastListPause = 25 * time.Millisecond, 1600 * time.Millisecond
 
 // refData is what a Ref of ours carries.
 type refData struct {
@@ -134,9 +134,11 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	ours := filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelKernel))
 	options := container.ListOptions{Filters: ours, All: true}
 	containers, err := e.api.ContainerList(ctx, options)
-	for range listRetries {
-		if !cerrdefs.IsInternal(err) {
-			break
+	for pause := firstListPause; cerrdefs.IsInternal(err) && pause <= lastListPause; pause *= 2 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, engineError(e.host, ctx.Err())
 		}
 		containers, err = e.api.ContainerList(ctx, options)
 	}
