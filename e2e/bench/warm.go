@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,11 @@ var sessionLimits = kernels.Limits{Memory: 2 << 30, CPUs: 2, PIDs: 256, FileSize
 
 // measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, and by MCP over HTTP, round by round.
 func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
-	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py")
+	argv, err := json.Marshal(kernelstest.Python.Argv)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py", string(argv))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
 
@@ -24,8 +25,9 @@ def execute(client, code):
 
 def main():
     manager = KernelManager(kernel_name="python3", transport="ipc")
-    # The very configuration that cellblock launches.
-    manager.start_kernel(env=dict(os.environ, PYDEVD_DISABLE_FILE_VALIDATION="1"), extra_arguments=["--HistoryManager.enabled=False"])
+    # The very kernel that cellblock launches, as JSON.
+    manager._kernel_spec = KernelSpec(argv=json.loads(sys.argv[1]), display_name="Python 3", language="python")
+    manager.start_kernel(env=dict(os.environ, PYDEVD_DISABLE_FILE_VALIDATION="1"))
     client = manager.blocking_client()
     client.start_channels()
     client.wait_for_ready(timeout=60)
