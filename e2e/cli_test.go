@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cellblock/e2e/rig"
 )
 
 // cellblock runs the program and returns all that it printed and its exit status.
@@ -25,8 +27,8 @@ func cellblock(t *testing.T, env []string, stdin string, args ...string) (string
 
 func cellblockSplit(t *testing.T, env []string, stdin string, args ...string) (string, string, int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cellblock"), args...)
-	cmd.Env = environment(env...)
+	cmd := exec.CommandContext(t.Context(), rig.Cellblock(), args...)
+	cmd.Env = rig.Environment(env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -72,9 +74,9 @@ func TestExecCommand(t *testing.T) {
 // What a cell prints appears while it runs, and Ctrl-C stops the cell.
 func TestExecIsLive(t *testing.T) {
 	s := start(t, "auto")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cellblock"), "--data-dir", s.dataDir, "exec", "--session", "live",
+	cmd := exec.CommandContext(t.Context(), rig.Cellblock(), "--data-dir", s.dataDir, "exec", "--session", "live",
 		"print('it runs')\nimport time\ntime.sleep(600)")
-	cmd.Env = environment("CELLBLOCK_URL=" + s.url)
+	cmd.Env = rig.Environment("CELLBLOCK_URL=" + s.url)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -139,9 +141,9 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 	}
 	defer os.RemoveAll(runDir)
 	// Whoever runs the tests may ignore the signal, and then so would the process.
-	cmd := exec.Command("env", "--default-signal=PIPE", filepath.Join(bin, "cellblock"),
+	cmd := exec.Command("env", "--default-signal=PIPE", rig.Cellblock(),
 		"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir, "--provisioner", "local")
-	cmd.Env = environment()
+	cmd.Env = rig.Environment()
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	stdin, err := cmd.StdinPipe()

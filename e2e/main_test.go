@@ -6,10 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -20,47 +18,11 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/rig"
 )
 
-// bin is where TestMain put cellblock and cellblock-shim.
-var bin string
-
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "cb-e2e")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	bin = dir
-	// The tests run as root too, and kernels as another user, who must reach the shim.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	build := exec.Command("go", "build", "-o", dir, "cellblock/cmd/cellblock", "cellblock/cmd/cellblock-shim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
-
-// environment is the process's, without cellblock's own variables.
-func environment(extra ...string) []string {
-	env := make([]string, 0, len(extra)+32)
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "CELLBLOCK_") && !strings.HasPrefix(kv, "MCP_") {
-			env = append(env, kv)
-		}
-	}
-	return append(env, extra...)
-}
+func TestMain(m *testing.M) { rig.Main(m) }
 
 // runtimes are the ways to run kernels that the tests try: those that are here.
 func runtimes(t *testing.T) []string {
@@ -127,8 +89,8 @@ func startIn(t *testing.T, dataDir, runtime string, args ...string) *server {
 	t.Cleanup(func() { os.RemoveAll(runDir) })
 	s := &server{dataDir: dataDir, exited: make(chan struct{})}
 	all := append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir, "--run-dir", runDir}, runtimeFlags(runtime)...)
-	s.cmd = exec.Command(filepath.Join(bin, "cellblock"), append(all, args...)...)
-	s.cmd.Env = environment()
+	s.cmd = exec.Command(rig.Cellblock(), append(all, args...)...)
+	s.cmd.Env = rig.Environment()
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +170,7 @@ func (s *server) stop(t *testing.T) {
 // token mints a token by the command line.
 func (s *server) token(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(bin, "cellblock"), append([]string{"token", "--data-dir", s.dataDir}, args...)...).Output()
+	out, err := exec.Command(rig.Cellblock(), append([]string{"token", "--data-dir", s.dataDir}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("token: %v", err)
 	}
