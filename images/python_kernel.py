@@ -1,5 +1,5 @@
-# Starts IPython's kernel as `python -m ipykernel_launcher` does, with what python_threads.py and python_errors.py add. The
-# program is these three in one.
+# Starts IPython's kernel as `python -m ipykernel_launcher` does, with what the other files beside this one add, except
+# python_variables.py. The program is these in one.
 #
 # Its IOPub socket holds 100,000 messages before it throws any away, instead of ZMQ's 1,000: on a busy host no reader is
 # fast enough for 1,000. Of 10,000 prints thousands were lost, the end of the cell among them, to whatever read.
@@ -19,6 +19,7 @@ class App(IPKernelApp):
         super().init_kernel()
         own_output_to_own_cell(self.kernel.shell)
         show_whole_errors(self.kernel.shell)
+        hear_interrupts(self.kernel)
 
 
 App.launch_instance()

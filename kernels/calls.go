@@ -33,6 +33,7 @@ type call struct {
 	doubted bool
 
 	reply    json.RawMessage
+	begun    chan struct{} // closed with the first sign of life
 	answered chan struct{} // closed with the reply
 	done     chan struct{} // closed when it is over
 	started  time.Time
@@ -40,7 +41,17 @@ type call struct {
 }
 
 func newCall(id string) *call {
-	return &call{id: id, answered: make(chan struct{}), done: make(chan struct{}), started: time.Now()}
+	return &call{
+		id: id, begun: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{}), started: time.Now(),
+	}
+}
+
+// live notes a sign of life of the call, which the kernel sent at a time.
+func (k *call) live(at time.Time) {
+	if !k.seen {
+		k.seen, k.started = true, at
+		close(k.begun)
+	}
 }
 
 // over is the rule of the end: reply and idle were both seen (they come over two channels, in no mutual order), or
@@ -162,7 +173,8 @@ func (c *Client) replied(msg wire.Message, seq uint64) {
 		if k.replied {
 			return
 		}
-		k.replied, k.seen, k.reply = true, true, msg.Content
+		k.live(k.started)
+		k.replied, k.reply = true, msg.Content
 		close(k.answered)
 		if k.exec != nil {
 			k.exec.hold(seq)
@@ -176,9 +188,7 @@ func (c *Client) replied(msg wire.Message, seq uint64) {
 // status deals with an execution state on IOPub.
 func (c *Client) status(msg wire.Message, state string, seq uint64) {
 	c.change(msg.Parent.MsgID, func(k *call) {
-		if !k.seen {
-			k.seen, k.started = true, sentAt(msg.Header)
-		}
+		k.live(sentAt(msg.Header))
 		if state == "idle" && !k.idle {
 			k.idle = true
 			if k.exec != nil {

@@ -52,6 +52,9 @@ func newExecution(c *Client, k *call) *Execution {
 // ID returns the msg_id.
 func (e *Execution) ID() string { return e.call.id }
 
+// Begun is closed when the kernel has taken the code: from then on an interrupt reaches it.
+func (e *Execution) Begun() <-chan struct{} { return e.call.begun }
+
 // Done is closed when the execution has ended; outputs may still be unread.
 func (e *Execution) Done() <-chan struct{} { return e.call.done }
 

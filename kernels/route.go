@@ -86,9 +86,7 @@ func (c *Client) deliver(parent string, out Output, size int64) {
 		return
 	}
 	defer c.mu.Unlock()
-	if !k.seen {
-		k.seen, k.started = true, out.Time
-	}
+	k.live(out.Time)
 	e := k.exec
 	for !e.fits(size) && c.err == nil {
 		c.waitForRoom(e)

@@ -337,8 +337,12 @@ func (e *fakeCell) drained() bool {
 func (e *fakeCell) Hold()          {}
 func (e *fakeCell) Release(uint64) {}
 
+func (e *fakeCell) Begun() <-chan struct{} { return begun }
 func (e *fakeCell) Done() <-chan struct{}  { return e.done }
 func (e *fakeCell) Result() kernels.Result { e.mu.Lock(); defer e.mu.Unlock(); return e.result }
+
+// begun is closed: a fake cell begins as it is sent.
+var begun = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 var (
 	alice = Owner{Issuer: "test", Subject: "alice"}

@@ -50,15 +50,24 @@ func (r *run) try(grace time.Duration, act func(context.Context) bool) bool {
 	}
 }
 
-// interrupt asks the cell to stop, and asks again when half of the time is over: a kernel ignores what reaches it between
-// taking a request and running it.
+// interrupt asks the cell to stop, once the kernel has taken it: what comes before that is lost. It asks again when half of
+// the time is over, for kernels that lose what comes between taking a request and running it.
 func (r *run) interrupt(ctx context.Context) bool {
-	if !r.interruptOnce(ctx) {
-		return false
-	}
 	deadline, _ := ctx.Deadline()
 	half := time.NewTimer(time.Until(deadline) / 2)
 	defer half.Stop()
+	select {
+	case <-r.running.Begun():
+		if !r.interruptOnce(ctx) {
+			return false
+		}
+	case <-r.ended:
+		return true
+	case <-half.C:
+		return r.interruptOnce(ctx)
+	case <-ctx.Done():
+		return true
+	}
 	select {
 	case <-r.ended:
 		return true

@@ -22,6 +22,7 @@ var lifeCases = []suiteCase{
 	{"list", false, testList},
 	{"item 8: interrupt stops a sleep and keeps the variables", false, testInterrupt},
 	{"item 8: interrupt stops a busy loop", true, testInterruptBusy},
+	{"item 8: an interrupt is heard at any moment of a cell", true, testInterruptAnytime},
 	{"item 8: kill children", false, testKillChildren},
 	{"item 8: restart in place stops what nothing else stops", false, testRestart},
 	{"statistics", false, testStats},
@@ -164,6 +165,27 @@ func testInterruptBusy(f *suite) {
 	e := b.execute("print('go', flush=True)\nwhile True: pass")
 	b.until(e, "go")
 	b.interrupted(e)
+	b.want("1+1", "2")
+}
+
+// testInterruptAnytime interrupts cells that have just begun, and cells that are about to end.
+func testInterruptAnytime(f *suite) {
+	b := f.launch()
+	for i := range 60 {
+		delay := time.Duration(i) * 50 * time.Microsecond
+		sleeping := b.execute("import time; time.sleep(1000)")
+		<-sleeping.Begun()
+		time.Sleep(delay)
+		b.interrupted(sleeping)
+		brief := b.execute("1+1")
+		<-brief.Begun()
+		time.Sleep(delay)
+		f.must(b.client.Interrupt(f.ctx()))
+		b.rest(brief)
+		if r := brief.Result(); r.Reason != "" || r.Status == kernels.StatusError && r.Error.Name != "KeyboardInterrupt" {
+			f.Fatalf("after %v: %+v", delay, r)
+		}
+	}
 	b.want("1+1", "2")
 }
 
