@@ -168,23 +168,36 @@ func testInterruptBusy(f *suite) {
 	b.want("1+1", "2")
 }
 
-// testInterruptAnytime interrupts cells that have just begun, and cells that are about to end.
+// testInterruptAnytime interrupts cells that have just begun, and cells that are about to end. Python itself may begin to
+// sleep just after a signal and sleep on: that one is asked twice, as users do, but most hear it the first time.
 func testInterruptAnytime(f *suite) {
 	b := f.launch()
+	again := 0
 	for i := range 60 {
 		delay := time.Duration(i) * 50 * time.Microsecond
 		sleeping := b.execute("import time; time.sleep(1000)")
 		<-sleeping.Begun()
 		time.Sleep(delay)
-		b.interrupted(sleeping)
+		f.must(b.client.Interrupt(f.ctx()))
+		select {
+		case <-sleeping.Done():
+			b.rest(sleeping)
+			f.wantInterrupted(sleeping)
+		case <-time.After(time.Second):
+			again++
+			b.interrupted(sleeping)
+		}
 		brief := b.execute("1+1")
 		<-brief.Begun()
 		time.Sleep(delay)
 		f.must(b.client.Interrupt(f.ctx()))
 		b.rest(brief)
-		if r := brief.Result(); r.Reason != "" || r.Status == kernels.StatusError && r.Error.Name != "KeyboardInterrupt" {
-			f.Fatalf("after %v: %+v", delay, r)
+		if r := brief.Result(); r.Reason != "" || r.Status != kernels.StatusOK {
+			f.wantInterrupted(brief)
 		}
+	}
+	if again > 3 {
+		f.Errorf("%d of 60 cells did not hear the first interrupt", again)
 	}
 	b.want("1+1", "2")
 }
@@ -195,11 +208,16 @@ func (b *box) interrupted(e *kernels.Execution) {
 	begun := time.Now()
 	b.f.must(b.client.Interrupt(b.f.ctx()))
 	b.rest(e)
-	if r := e.Result(); r.Status != kernels.StatusError || r.Error.Name != "KeyboardInterrupt" {
-		b.f.Errorf("result %+v", r)
-	}
+	b.f.wantInterrupted(e)
 	if took := time.Since(begun); took > 5*time.Second {
 		b.f.Errorf("interrupted after %v", took)
+	}
+}
+
+func (f *suite) wantInterrupted(e *kernels.Execution) {
+	f.Helper()
+	if r := e.Result(); r.Status != kernels.StatusError || r.Error.Name != "KeyboardInterrupt" {
+		f.Errorf("result %+v", r)
 	}
 }
 
