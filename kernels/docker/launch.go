@@ -70,9 +70,10 @@ type launch struct {
 	spec    kernels.Spec
 	carrier carrier
 	handle  *handle
-	// created is the container's id. asked is set when the engine was told to create it, whatever it answered.
-	created string
-	asked   bool
+	// creation is nil until the engine was asked for the container, and when it said that it is somebody else's. created
+	// is the container's id.
+	creation *creation
+	created  string
 }
 
 func (l *launch) run(ctx context.Context) (*handle, error) {
@@ -110,11 +111,11 @@ func (l *launch) create(ctx context.Context) (*container.HostConfig, error) {
 		return nil, err
 	}
 	config, host := plan.config()
-	l.asked = true
-	response, err := l.e.api.ContainerCreate(ctx, config, host, nil, nil, containerName(l.spec.ID))
+	l.creation = l.p.sweeper.create(ctx, l.e, config, host, containerName(l.spec.ID))
+	response, err := l.creation.wait(ctx)
 	if err != nil {
 		if cerrdefs.IsConflict(err) {
-			l.asked = false // the container of that name is somebody else's
+			l.creation = nil
 			return nil, fault.New(fault.Conflict, "there is a kernel %s already: %w", l.spec.ID, err)
 		}
 		return nil, err
@@ -240,8 +241,8 @@ func (l *launch) undo(ctx context.Context) {
 	if l.carrier != nil {
 		clean = l.carrier.remove
 	}
-	if l.asked {
-		l.p.discard(ctx, debt{e: l.e, name: containerName(l.spec.ID), uncertain: l.created == "", clean: clean})
+	if l.creation != nil {
+		l.p.discard(ctx, debt{e: l.e, name: containerName(l.spec.ID), creation: l.creation, clean: clean})
 		return
 	}
 	if err := clean(); err != nil {

@@ -162,12 +162,12 @@ func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, ta
 		return err
 	}
 	helper := "cellblock-volume-" + rand.Text()
-	_, err := e.api.ContainerCreate(ctx,
+	c := p.sweeper.create(ctx, e,
 		&container.Config{Image: image, Entrypoint: []string{shimPath}, Labels: labels},
 		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: target,
-			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, nil, nil, helper)
-	defer p.discard(ctx, debt{e: e, name: helper, uncertain: err != nil, clean: func() error { return nil }})
-	if err != nil {
+			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, helper)
+	defer p.discard(ctx, debt{e: e, name: helper, creation: c, clean: func() error { return nil }})
+	if _, err := c.wait(ctx); err != nil {
 		return err
 	}
 	return use(helper)

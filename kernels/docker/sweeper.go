@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// createTime bounds how long an engine may take to create a container of an image that it has.
+	createTime = time.Minute
 	// doubt is how long a container may still appear of which the engine's answer was lost.
 	doubt = 10 * time.Second
 	// Between two attempts of the sweeper: an engine does not say when it is back.
@@ -39,24 +41,74 @@ func (s *sweeper) stop() {
 	s.wg.Wait()
 }
 
+// creation is a container that an engine was asked to create. It is not given up half-way: of one whose client has gone,
+// Podman keeps what its API can neither list nor remove, and that breaks the listing of all others.
+type creation struct {
+	done     chan struct{} // closed when the engine has answered
+	response container.CreateResponse
+	err      error
+}
+
+// create asks for a container. Ending ctx does not end the request; discard then removes what comes of it.
+func (s *sweeper) create(ctx context.Context, e *engine, config *container.Config, host *container.HostConfig, name string) *creation {
+	c := &creation{done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
+	unwatch := context.AfterFunc(s.ctx, func() { time.AfterFunc(doubt, cancel) })
+	s.wg.Go(func() {
+		defer close(c.done)
+		defer cancel()
+		defer unwatch()
+		c.response, c.err = e.api.ContainerCreate(ctx, config, host, nil, nil, name)
+	})
+	return c
+}
+
+// wait returns the engine's answer, or ctx's error when that ends first.
+func (c *creation) wait(ctx context.Context) (container.CreateResponse, error) {
+	select {
+	case <-c.done:
+		return c.response, c.err
+	case <-ctx.Done():
+		return container.CreateResponse{}, ctx.Err()
+	}
+}
+
+// pending tells whether the engine has not answered yet.
+func (c *creation) pending() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // debt is a container to be removed, and what goes with it.
 type debt struct {
-	e    *engine
-	name string
-	// uncertain is true when its creation may still be under way.
-	uncertain bool
+	e        *engine
+	name     string
+	creation *creation
 	// clean removes what it has on this host. Podman makes a folder again that a late container is to mount.
 	clean func() error
 }
 
-// owe removes a container in the background, again and again until it is gone. One whose creation may still be under way
-// must stay away for a while: it can appear after it was not found, and even after it was removed (Podman).
+// owe removes a container in the background, again and again until it is gone. One of whose creation the engine's answer
+// was lost must stay away for a while: it can appear after it was not found, and even after it was removed (Podman).
 func (s *sweeper) owe(d debt) {
 	s.wg.Go(func() {
 		defer d.clean()
+		<-d.creation.done
 		var away time.Time // since when it has been
-		pause := firstPause
-		for {
+		for pause := firstPause; ; {
+			err := d.remove(s.ctx)
+			switch {
+			case err != nil && !cerrdefs.IsNotFound(err):
+				pause = min(2*pause, lastPause)
+			case d.creation.err == nil || !away.IsZero() && time.Since(away) > doubt:
+				return
+			case away.IsZero():
+				away, pause = time.Now(), firstPause
+			}
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
@@ -65,27 +117,27 @@ func (s *sweeper) owe(d debt) {
 				}
 				return
 			}
-			err := remove(s.ctx, d.e, d.name)
-			switch {
-			case err != nil && !cerrdefs.IsNotFound(err):
-				pause = min(2*pause, lastPause)
-			case !d.uncertain || !away.IsZero() && time.Since(away) > doubt:
-				return
-			case away.IsZero():
-				away, pause = time.Now(), firstPause
-			}
 		}
 	})
 }
 
 // discard removes a container whose launch failed. The caller's ctx may have ended; how long this takes is bounded.
 func (p *Provisioner) discard(ctx context.Context, d debt) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
-	defer cancel()
-	err := errors.Join(remove(ctx, d.e, d.name), d.clean())
-	if d.uncertain || err != nil && !cerrdefs.IsNotFound(err) {
+	if d.creation.pending() {
+		p.sweeper.owe(d)
+		return
+	}
+	err := errors.Join(d.remove(ctx), d.clean())
+	if d.creation.err != nil || err != nil && !cerrdefs.IsNotFound(err) {
 		p.sweeper.owe(d)
 	}
+}
+
+// remove is tried also while everything ends.
+func (d debt) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
+	return remove(ctx, d.e, d.name)
 }
 
 // remove ends and removes a container. The error is NotFound if there is none.
