@@ -37,8 +37,8 @@ func (s *service) executeTool(language string) toolSpec {
 	return toolSpec{
 		name: executePrefix + language, title: "Run " + title,
 		description: "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-			"with the same session_id, until close_session." + languageNotes[language] + " No network. Files belong in the " +
-			"working directory. Long output is cut in the middle, so print what matters.",
+			"with the same session_id, until close_session." + languageNotes[language] + " No network. It sees only the " +
+			"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters.",
 		input: []mcp.ToolOption{
 			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
 			mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
@@ -130,7 +130,11 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if r.Error != nil && !v.shown.hasError() {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
-	content := append(s.outputs(e, v), s.lateBlocks(e.Late()...)...)
+	content := s.outputs(e, v)
+	if hint := printedHint(content, r.Error); hint != "" {
+		content = append(content, mcp.NewTextContent("Hint: "+hint))
+	}
+	content = append(content, s.lateBlocks(e.Late()...)...)
 	if remark := remarkOn(e, r); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}

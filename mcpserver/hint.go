@@ -2,9 +2,27 @@ package mcpserver
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"cellblock/kernels"
+)
+
+const (
+	hintNetwork = "The kernel has no network: use data that is in the workspace or that installed packages bring along."
+	hintInstall = "Nothing can be installed, as the kernel has no network: use what is there (importlib.metadata.distributions() " +
+		"lists it), or put a pure Python module into the workspace. Other packages come with the kernels' image, which is the operator's."
+	hintFiles = "The kernel sees the files of its session, in /workspace (os.listdir() lists them), and none of the user's machine: " +
+		"what is not there must be written there first."
+)
+
+// noNetwork and noInstall are what programs print where there is no network, of which they make no exception.
+var (
+	noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
+		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND"}
+	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment"}
 )
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
@@ -33,12 +51,37 @@ func errorHint(e kernels.ExecError, memory int64) string {
 	case name == "StdinNotImplementedError":
 		return "Nobody can answer a prompt here: put the value into the code."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
-		strings.Contains(e.Value, "Network is unreachable"), strings.Contains(e.Value, "name resolution"):
-		return "The kernel has no network: use data that is in the workspace or that installed packages bring along."
+		containsAny(e.Value, noNetwork):
+		return hintNetwork
+	case name == "FileNotFoundError":
+		return hintFiles
 	case strings.Contains(e.Value, "Read-only file system"):
 		return "Only the working directory and /tmp can be written."
 	}
 	return ""
+}
+
+// printedHint is the hint for a failure of which the outputs alone tell: a shell command, pip among them, fails without
+// failing its cell. An error that has a hint of its own needs no other.
+func printedHint(outputs []mcp.Content, failed *kernels.ExecError) string {
+	hint := ""
+	if failed != nil && errorHint(*failed, 0) != "" {
+		return hint
+	}
+	for _, block := range outputs {
+		text, _ := block.(mcp.TextContent)
+		switch {
+		case containsAny(text.Text, noInstall):
+			return hintInstall
+		case containsAny(text.Text, noNetwork):
+			hint = hintNetwork
+		}
+	}
+	return hint
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // clean shortens a name from the kernel for use in a sentence.

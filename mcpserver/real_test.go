@@ -64,6 +64,8 @@ func TestRealAnalysis(t *testing.T) {
 		{"import sys, time\nfor i in range(101):\n    sys.stderr.write(f'\\r{i}%')\nprint(len(df))", false, []string{"[stderr] 100%", "5\n"}},
 		{"import requests_that_is_not_there", true, []string{"Hint: requests_that_is_not_there is not installed"}},
 		{"import urllib.request; urllib.request.urlopen('http://example.com')", true, []string{"URLError", "Hint: The kernel has no network"}},
+		{"!pip install something-that-is-not-there", false, []string{"Hint: Nothing can be installed"}},
+		{"pd.read_csv('/home/me/data.csv')", true, []string{"FileNotFoundError", "Hint: The kernel sees the files of its session"}},
 		{"np.ones(10**12)", true, []string{"MemoryError", "Hint: The kernel may use 1 GiB"}},
 		{"for i in range(200000): print('line', i)", false, []string{"line 0\n", "left out here", "line 199999"}},
 		{"x = = 1", true, []string{"x = = 1", "^", "SyntaxError"}},

@@ -49,7 +49,7 @@ type service struct {
 }
 
 const instructions = "Runs code in persistent, isolated Jupyter kernels. Give related calls the same session_id: variables, " +
-	"imports and files stay between them. The kernels have no network. Plots come back as images."
+	"imports and files stay between them. The kernels have no network and see none of the user's files. Plots come back as images."
 
 // New returns an MCP server with the tools that a caller's scopes allow: others are not listed and cannot be called.
 func New(cfg Config) *server.MCPServer { return newService(cfg).server() }
