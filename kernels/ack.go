@@ -57,8 +57,8 @@ func (c *Client) commit(seq uint64) {
 	c.ackSoon()
 }
 
-// floor returns the last number up to which everything was dealt with: routed, and given to and left by its reader. c.mu
-// is held.
+// floor returns the last number up to which everything was dealt with: routed, given to and left by its reader, and not
+// held by Options.Late. c.mu is held.
 func (c *Client) floor() uint64 {
 	f := c.seq.received
 	for _, e := range c.calls.execs {
@@ -66,7 +66,7 @@ func (c *Client) floor() uint64 {
 			f = oldest - 1
 		}
 	}
-	return f
+	return min(f, c.lates.floor())
 }
 
 // LastSeq returns the last number that was dealt with. A later Client goes on after it; it may also leave that to the

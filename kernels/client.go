@@ -30,8 +30,10 @@ type Options struct {
 	// Late. Nil: none is. It is called like Late.
 	Earlier func(msgID string) bool
 	// Late receives output whose execution has ended, from background threads, with the execution's msg_id. It is called
-	// in order and must return soon: while it runs nothing is read. It must not call Close. Nil: such output is counted.
-	Late func(out Output, parent string)
+	// in order and must return soon: while it runs nothing is read. It must not call Close. It tells whether it holds the
+	// output: then the shim keeps it until Execution.Release or ReleaseLate, for which Late need not have returned. Nil:
+	// such output is counted.
+	Late func(out Output, parent string) (held bool)
 	// KernelID, when not empty, must be what the shim says.
 	KernelID string
 	// Logger is slog.Default when nil.
@@ -85,6 +87,7 @@ type Client struct {
 	conn     connState
 	seq      seqState
 	calls    calls
+	lates    lates
 	requests requestState
 	kernel   kernelState
 	counters Counters
@@ -107,6 +110,7 @@ func Connect(ctx context.Context, d Dialer, o Options) (*Client, error) {
 	c.kernel.changed = make(chan struct{})
 	c.kernel.live = make(chan struct{})
 	c.calls.init()
+	c.lates = lates{}
 	c.requests.pending = map[uint64]*request{}
 	if o.After != nil {
 		c.seq.begun, c.seq.received, c.seq.acked = true, *o.After, *o.After

@@ -131,7 +131,7 @@ func TestNoticesAtTheirPlace(t *testing.T) {
 func TestItem11LateOutput(t *testing.T) {
 	type late struct{ text, parent string }
 	lates := make(chan late, 4)
-	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Late: func(o kernels.Output, parent string) { lates <- late{o.Text, parent} }})
+	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Late: func(o kernels.Output, parent string) bool { lates <- late{o.Text, parent}; return false }})
 	e := execute(t, c, "late 20ms from the background")
 	read(t, e)
 	if got, _ := run(t, c, "sleep 60ms\nprint mine"); got != "stdout:mine" {
@@ -146,7 +146,7 @@ func TestItem11LateOutput(t *testing.T) {
 // execution's.
 func TestItem11LateOutputUnderAnotherParent(t *testing.T) {
 	lates := make(chan string, 1)
-	_, c := start(t, kernelstest.KernelOptions{OneParent: true}, kernels.Options{Late: func(_ kernels.Output, parent string) { lates <- parent }})
+	_, c := start(t, kernelstest.KernelOptions{OneParent: true}, kernels.Options{Late: func(_ kernels.Output, parent string) bool { lates <- parent; return false }})
 	e := execute(t, c, "late 30ms x")
 	read(t, e)
 	if _, err := c.Complete(ctx(t), "x", 1); err != nil {
@@ -166,7 +166,7 @@ func TestItem11LateOutputOfAnEarlierConnection(t *testing.T) {
 	lates := make(chan string, 1)
 	connect(t, k, kernels.Options{
 		Earlier: func(id string) bool { return id == e.ID() },
-		Late:    func(_ kernels.Output, parent string) { lates <- parent },
+		Late:    func(_ kernels.Output, parent string) bool { lates <- parent; return false },
 	})
 	if parent := <-lates; parent != e.ID() {
 		t.Fatalf("given to %q", parent)

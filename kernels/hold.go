@@ -10,8 +10,9 @@ func (e *Execution) Hold() {
 }
 
 // Release tells that the outputs up to a number were dealt with: the shim may forget them, and no later Client will get
-// them. Numbers that were released before are ignored.
+// them. Numbers that were released before are ignored. Its late output that Options.Late holds is released likewise.
 func (e *Execution) Release(seq uint64) {
+	e.c.ReleaseLate(e.call.id, seq)
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
 	if !e.held || seq <= e.released || e.taken == 0 {

@@ -136,6 +136,62 @@ func TestAcknowledgeWhatIsHeld(t *testing.T) {
 	}
 }
 
+// Item 11: late output that is held is acknowledged when it is released, and what came after it not before it.
+func TestItem11AcknowledgeLateOutput(t *testing.T) {
+	for name, release := range map[string]func(*kernels.Client, *kernels.Execution, uint64){
+		"by its execution": func(_ *kernels.Client, e *kernels.Execution, seq uint64) { e.Release(seq) },
+		"by its id":        func(c *kernels.Client, e *kernels.Execution, seq uint64) { c.ReleaseLate(e.ID(), seq) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lates := make(chan kernels.Output, 3)
+			k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Late: func(o kernels.Output, _ string) bool {
+				lates <- o
+				return o.Text != "second\n"
+			}})
+			e := execute(t, c, "late 10ms first\nlate 20ms second\nlate 30ms third")
+			read(t, e)
+			if _, err := e.Next(ctx(t)); err != io.EOF { // the end is left
+				t.Fatal(err)
+			}
+			first, _, third := <-lates, <-lates, <-lates
+			run(t, c, "1+1") // all three have been dealt with or are held
+			release(c, e, first.Seq-1)
+			if seq := c.LastSeq(); seq >= first.Seq {
+				t.Fatalf("%d is dealt with, and %d is held", seq, first.Seq)
+			}
+			release(c, e, first.Seq)
+			if seq := c.LastSeq(); seq >= third.Seq || seq < first.Seq {
+				t.Fatalf("%d is dealt with, %d was released, and %d is held", seq, first.Seq, third.Seq)
+			}
+			release(c, e, 1<<40)
+			if err := k.AwaitAck(ctx(t), third.Seq); err != nil {
+				t.Fatalf("acknowledged %d, want %d", k.Acked(), third.Seq)
+			}
+		})
+	}
+}
+
+// Late output may be released before Late has returned, by whoever stores it.
+func TestLateOutputReleasedAtOnce(t *testing.T) {
+	var c *kernels.Client
+	ready := make(chan struct{})
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Late: func(o kernels.Output, parent string) bool {
+		<-ready
+		c.ReleaseLate(parent, o.Seq)
+		return true
+	}})
+	close(ready)
+	read(t, execute(t, c, "late 10ms x\nlate 20ms y"))
+	e := execute(t, c, "sleep 50ms\n1+1")
+	read(t, e)
+	if _, err := e.Next(ctx(t)); err != io.EOF {
+		t.Fatal(err)
+	}
+	if err := k.AwaitAck(ctx(t), k.Last()); err != nil {
+		t.Fatalf("acknowledged %d of %d", k.Acked(), k.Last())
+	}
+}
+
 // With After left out the shim says where to go on: at what was never acknowledged.
 func TestAcknowledge(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})

@@ -119,7 +119,7 @@ func (c *Client) waitForRoom(e *Execution) {
 func (c *Client) nobody(parent string, out Output, ended bool) {
 	late := ended || parent != "" && c.opts.Earlier != nil && c.opts.Earlier(parent)
 	if late && c.opts.Late != nil {
-		c.opts.Late(out, parent)
+		c.late(out, parent)
 		return
 	}
 	c.mu.Lock()

@@ -112,7 +112,7 @@ func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels
 
 type fakeClient struct {
 	p    *fakeProvisioner
-	late func(kernels.Output, string)
+	late func(kernels.Output, string) bool
 	done chan struct{}
 
 	mu       sync.Mutex

@@ -26,8 +26,9 @@ type record struct {
 	kept    [2]int64 // bytes of head and tail
 	memory  int64    // bytes of what is in memory
 
-	count    int // outputs ever appended
-	endCount int // count when the cell ended
+	count    int    // outputs ever appended
+	seq      uint64 // the highest number of the shim's sequence among them
+	endCount int    // count when the cell ended
 	ended    bool
 	changed  chan struct{} // closed at the next change; nil while nobody waits for one
 }
@@ -50,8 +51,9 @@ func newRecord(limit int64) *record {
 	return &record{limit: limit}
 }
 
-// append adds an output. It is allowed after end: late output of background work belongs to its own cell.
-func (r *record) append(out kernels.Output) {
+// append adds an output, and tells whether it will be told when that was dealt with (onDealt). It is allowed after end:
+// late output of background work belongs to its own cell.
+func (r *record) append(out kernels.Output) (told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := outputSize(out)
@@ -63,11 +65,13 @@ func (r *record) append(out kernels.Output) {
 		r.trim()
 	}
 	r.count++
+	r.seq = max(r.seq, out.Seq)
 	if r.shelf != nil {
-		r.shelf.mark(r)
+		told = r.shelf.mark(r) && r.shelf.release != nil
 		r.tidy()
 	}
 	r.broadcast()
+	return told
 }
 
 // add puts an output into the last part of head or tail, or into a new one.

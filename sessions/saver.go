@@ -106,21 +106,22 @@ func (s *saver) add(changes ...Change) {
 	}
 }
 
-// mark has what a record holds saved. Its lock is held.
-func (s *saver) mark(r *record) {
+// mark has what a record holds saved, and returns false when it will not be. Its lock is held.
+func (s *saver) mark(r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.push(entry{record: r})
+	return s.push(entry{record: r})
 }
 
-// push adds an entry. The caller holds s.mu.
-func (s *saver) push(e entry) {
+// push adds an entry, unless nothing more is saved. The caller holds s.mu.
+func (s *saver) push(e entry) bool {
 	if s.lost || len(s.waiting) >= maxWaiting {
-		return
+		return false
 	}
 	s.waiting = append(s.waiting, e)
 	s.added++
 	s.wake()
+	return true
 }
 
 // wake starts the goroutine if there is something to do for it. Before open there is not. The caller holds s.mu.
@@ -264,10 +265,16 @@ func (s *saver) note(err error) {
 func (s *saver) fail(err error) {
 	s.log.Error("the session's history is not saved any more", "error", err)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	left := s.waiting
 	s.lost, s.err = true, err
 	s.waiting, s.done = nil, s.added
 	s.broadcast()
+	s.mu.Unlock()
+	for _, e := range left {
+		if e.record != nil {
+			e.record.unmark()
+		}
+	}
 }
 
 func (s *saver) broadcast() {

@@ -305,19 +305,19 @@ func (s *session) takeLate() []Late {
 	return late
 }
 
-// addLate keeps output that came after its cell had ended. Called by the kernel's client.
-func (s *session) addLate(out kernels.Output, msgID string) {
+// addLate keeps output that came after its cell had ended, and tells whether the shim is to keep it until it is saved.
+// Called by the kernel's client.
+func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.recent {
 		if e.msgID == msgID {
-			e.record.append(out)
-			return
+			return e.record.append(out)
 		}
 	}
 	if s.running != nil && s.running.msgID == msgID {
-		s.running.record.append(out)
-		return
+		return s.running.record.append(out)
 	}
 	s.log.Debug("late output of a cell that is forgotten", "kind", out.Kind)
+	return false
 }

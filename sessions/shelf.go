@@ -43,12 +43,12 @@ const (
 	fetchTime  = 30 * time.Second
 )
 
-// mark tells the saver that there is something to save. The caller holds r.mu.
-func (h *shelf) mark(r *record) {
+// mark tells the saver that there is something to save, and returns whether that will be tried. The caller holds r.mu.
+func (h *shelf) mark(r *record) bool {
 	if !h.marked {
-		h.marked = true
-		h.saver.mark(r)
+		h.marked = h.saver.mark(r)
 	}
+	return h.marked
 }
 
 // unsaved is how many bytes are not in the store. The caller holds r.mu.
@@ -128,7 +128,7 @@ func (r *record) room(ctx context.Context) {
 // batch is some of a record's outputs on their way into the store.
 type batch struct {
 	OutputsKept
-	seq  uint64 // the highest number of the shim's sequence among them
+	seq  uint64 // up to where in the shim's sequence the record's outputs are dealt with by this
 	more bool   // there was more to save than fits
 }
 
@@ -154,13 +154,21 @@ func (r *record) batch() (b batch, ok bool) {
 		b.Outputs = append(b.Outputs, p.outs[max(0, b.First-p.from):]...)
 	}
 	b.clip(r)
-	for _, out := range b.Outputs {
-		b.seq = max(b.seq, out.Seq)
+	if b.seq = r.seq; b.more {
+		b.seq = highest(b.Outputs)
 	}
 	if r.full && r.hole.to > h.told {
 		b.Hole = &Hole{From: r.hole.from, To: r.hole.to, Notices: r.dropped.notices()}
 	}
 	return b, len(b.Outputs) > 0 || b.Hole != nil
+}
+
+// highest returns the highest number of the shim's sequence among outputs.
+func highest(outs []kernels.Output) (seq uint64) {
+	for _, out := range outs {
+		seq = max(seq, out.Seq)
+	}
+	return seq
 }
 
 // clip ends a batch at the hole: what is behind it has other indices. The caller holds r.mu.
@@ -208,6 +216,15 @@ func (r *record) dealt(b batch) {
 	if release != nil && b.seq > 0 {
 		release(b.seq)
 	}
+}
+
+// unmark notes that nothing more will be saved. The shim need not keep anything for it.
+func (r *record) unmark() {
+	r.mu.Lock()
+	r.shelf.marked = false
+	b := batch{seq: r.seq}
+	r.mu.Unlock()
+	r.dealt(b)
 }
 
 // onDealt sets what is to be told which outputs were dealt with.

@@ -18,6 +18,7 @@ var outputCases = []suiteCase{
 	{"item 2: twenty megabytes in one print", true, testBigOutput},
 	{"item 5: input without anybody to answer fails at once", true, testNoInput},
 	{"item 11: a thread's late output reaches its execution", true, testLateOutput},
+	{"item 11: late output that nobody has stored comes again", false, testHeldLateOutput},
 }
 
 func testPlots(f *suite) {
@@ -96,7 +97,10 @@ func testLateOutput(f *suite) {
 	lates := make(chan late, 16)
 	b := f.start()
 	_ = b.client.Close()
-	b.client = f.connect(b.handle, kernels.Options{Late: func(o kernels.Output, parent string) { lates <- late{o.Text, parent} }})
+	b.client = f.connect(b.handle, kernels.Options{Late: func(o kernels.Output, parent string) bool {
+		lates <- late{o.Text, parent}
+		return false
+	}})
 	f.must(b.client.Ready(f.ctx()))
 	e := b.execute("import threading\nt = threading.Timer(0.5, lambda: print('late', flush=True)); t.start()")
 	b.rest(e)
@@ -108,4 +112,41 @@ func testLateOutput(f *suite) {
 	case <-f.ctx().Done():
 		f.Error("lost")
 	}
+}
+
+// testHeldLateOutput has one client after another end, as a server does that is killed before it has stored what it got.
+func testHeldLateOutput(f *suite) {
+	b := f.start()
+	f.must(b.client.Ready(f.ctx()))
+	e := b.execute(f.say("import threading; threading.Timer(0.5, lambda: print('late', flush=True)).start()", "late 500ms late"))
+	b.rest(e)
+	for _, dealtWith := range []bool{false, false, true} {
+		_ = b.client.Close()
+		text := make(chan string, 16)
+		b.client = f.connect(b.handle, kernels.Options{
+			Earlier: func(id string) bool { return id == e.ID() },
+			Late: func(o kernels.Output, _ string) bool {
+				text <- o.Text
+				return !dealtWith
+			},
+		})
+		select {
+		case got := <-text:
+			if strings.TrimSpace(got) != "late" {
+				f.Errorf("got %q", got)
+			}
+		case <-f.ctx().Done():
+			f.Fatalf("lost before it was dealt with (%v)", dealtWith)
+		}
+	}
+	b.want(f.say("1 + 1", "1+1"), "2") // behind it, so that it has been acknowledged
+	_ = b.client.Close()
+	b.client = f.connect(b.handle, kernels.Options{
+		Earlier: func(id string) bool { return id == e.ID() },
+		Late: func(o kernels.Output, _ string) bool {
+			f.Errorf("%q came again after it was dealt with", o.Text)
+			return false
+		},
+	})
+	b.want(f.say("1 + 1", "1+1"), "2")
 }
