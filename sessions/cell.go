@@ -46,13 +46,16 @@ func (s *session) runCell(e *Execution) {
 	go r.follow(ctx, sending, s.kernel.client)
 	r.supervise()
 	r.await(cancel)
+	r.e.dropPrompt()
 	r.conclude()
 }
 
 // follow sends the cell, which takes its time while the connection to the kernel is down, and records what it produces.
 func (r *run) follow(ctx, sending context.Context, c client) {
 	defer close(r.ended)
-	running, err := c.Execute(sending, kernels.ExecuteRequest{Code: r.e.code, StoreHistory: true, MsgID: r.e.msgID})
+	running, err := c.Execute(sending, kernels.ExecuteRequest{
+		Code: r.e.code, StoreHistory: true, AllowStdin: r.e.isAttended(), MsgID: r.e.msgID,
+	})
 	if err != nil {
 		r.outcome, r.unsent = r.fallen(err), err
 	} else {
@@ -80,6 +83,9 @@ func (r *run) drain(ctx context.Context) {
 		out, err := r.running.Next(ctx)
 		switch {
 		case err == nil:
+			if out.Kind == kernels.OutputInput {
+				r.ask(out) // before readers get to see it
+			}
 			r.e.record.append(out)
 			r.e.record.room(ctx)
 		case errors.Is(err, io.EOF):
@@ -118,15 +124,19 @@ func (r *run) fallen(err error) kernels.Result {
 func (r *run) supervise() {
 	timeout := time.NewTimer(r.e.timeout)
 	defer timeout.Stop()
-	for r.event(timeout.C) {
+	for r.event(timeout) {
 	}
 }
 
 // event deals with the next thing that happens while the cell runs, and tells whether it goes on regardless.
-func (r *run) event(timeout <-chan time.Time) (goesOn bool) {
+func (r *run) event(timeout *time.Timer) (goesOn bool) {
 	select {
 	case <-r.ended:
-	case <-timeout:
+	case now := <-timeout.C:
+		if left := r.e.timeLeft(now); left > 0 && !r.over() {
+			timeout.Reset(left)
+			return true
+		}
 		r.timedOut = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
 	case <-r.e.cancelled:

@@ -49,6 +49,8 @@ type Config struct {
 	Grace time.Duration
 	// MintedIdle is how long a session with a minted id waits for a second call before it is closed (5 min).
 	MintedIdle time.Duration
+	// PromptTimeout is how long a cell that called input() waits for its user (5 min).
+	PromptTimeout time.Duration
 	// MaxQueue bounds the waiting cells of one session (32).
 	MaxQueue int
 	// Store keeps what sessions did when they are gone. The Manager does not close it. Without one, that is kept in memory
@@ -73,6 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.StartTimeout, 90*time.Second)
 	setDefault(&c.Grace, 5*time.Second)
 	setDefault(&c.MintedIdle, 5*time.Minute)
+	setDefault(&c.PromptTimeout, 5*time.Minute)
 	setDefault(&c.MaxQueue, 32)
 	if c.Store != nil {
 		setDefault(&c.RecordBytes, 256<<20)

@@ -38,6 +38,7 @@ type Execution struct {
 	told     cursor // up to where late output was handed out; the runner's, once done is closed
 	done     chan struct{}
 
+	input      input
 	cancelOnce sync.Once
 	cancelled  chan struct{}
 

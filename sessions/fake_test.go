@@ -143,7 +143,7 @@ func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cel
 	if c.err != nil {
 		return nil, c.err
 	}
-	e := &fakeCell{id: r.MsgID, code: r.Code, signals: make(chan string, 1), changed: make(chan struct{}), done: make(chan struct{})}
+	e := &fakeCell{id: r.MsgID, code: r.Code, mayAsk: r.AllowStdin, signals: make(chan string, 1), replies: make(chan string, 1), changed: make(chan struct{}), done: make(chan struct{})}
 	if c.current != nil && !c.current.over() {
 		panic("two cells at once on one kernel")
 	}
@@ -154,7 +154,7 @@ func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cel
 }
 
 // play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it),
-// "children" (ends when its children are killed), "die", "fail", "print N"; anything else is printed.
+// "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
 func (c *fakeClient) play(e *fakeCell) {
 	word, rest, _ := strings.Cut(e.code, " ")
 	switch word {
@@ -178,6 +178,8 @@ func (c *fakeClient) play(e *fakeCell) {
 		<-e.done
 	case "die":
 		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", OOM: rest == "oom", Time: time.Now()})
+	case "ask":
+		c.ask(e, strings.Fields(rest))
 	case "fail":
 		e.fail("ValueError")
 	case "print":
@@ -191,6 +193,23 @@ func (c *fakeClient) play(e *fakeCell) {
 		e.print(e.code)
 		e.end(kernels.Result{Status: kernels.StatusOK})
 	}
+}
+
+// ask prompts once for each word, and prints the answers; a word in brackets is a password's prompt.
+func (c *fakeClient) ask(e *fakeCell, words []string) {
+	for _, word := range words {
+		e.put(kernels.Output{Kind: kernels.OutputInput, Text: word, Password: word[0] == '('})
+		select {
+		case line := <-e.replies:
+			e.print(word + line + "\n")
+		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+			return
+		case <-e.done:
+			return
+		}
+	}
+	e.end(kernels.Result{Status: kernels.StatusOK})
 }
 
 func (c *fakeClient) signal(name string) {
@@ -246,7 +265,9 @@ func (c *fakeClient) Close() error          { c.die(kernels.Death{Cause: "closed
 // fakeCell is one execution of the fake kernel.
 type fakeCell struct {
 	id, code string
+	mayAsk   bool
 	signals  chan string
+	replies  chan string // lines of input
 
 	mu      sync.Mutex
 	outs    []kernels.Output
@@ -257,9 +278,13 @@ type fakeCell struct {
 }
 
 func (e *fakeCell) print(text string) {
+	e.put(kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: text})
+}
+
+func (e *fakeCell) put(out kernels.Output) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.outs = append(e.outs, kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: text})
+	e.outs = append(e.outs, out)
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -336,6 +361,11 @@ func (e *fakeCell) drained() bool {
 
 func (e *fakeCell) Hold()          {}
 func (e *fakeCell) Release(uint64) {}
+
+func (e *fakeCell) Reply(_ context.Context, line string) error {
+	e.replies <- line
+	return nil
+}
 
 func (e *fakeCell) Begun() <-chan struct{} { return begun }
 func (e *fakeCell) Done() <-chan struct{}  { return e.done }

@@ -30,6 +30,7 @@ type cell interface {
 	Next(ctx context.Context) (kernels.Output, error)
 	Hold()
 	Release(seq uint64)
+	Reply(ctx context.Context, line string) error
 	Begun() <-chan struct{}
 	Done() <-chan struct{}
 	Result() kernels.Result

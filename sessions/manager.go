@@ -38,6 +38,9 @@ type Request struct {
 	Timeout time.Duration
 	// Caller says who asks, for the history: a name for people, not an identity. It may be empty.
 	Caller string
+	// Attended tells that somebody answers what the cell asks by input(), until Execution.Unattend: see Execution.Prompt. In
+	// a cell that nobody attends input() fails.
+	Attended bool
 }
 
 // CloseOptions say how a session is closed.

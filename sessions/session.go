@@ -113,6 +113,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	e := &Execution{
 		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
 		code: r.Code, timeout: timeout, minted: minted, phase: PhaseQueued,
+		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
 	if s.saver != nil {

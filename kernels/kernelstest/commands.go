@@ -174,6 +174,9 @@ func (c *cell) input(prompt string, password bool) error {
 	c.p.send(stream.Stdin, c.parent, "input_request", map[string]any{"prompt": prompt, "password": password})
 	select {
 	case value := <-c.p.input:
+		if why, none := strings.CutPrefix(value, "\x04"); none {
+			return &scriptError{"EOFError", why}
+		}
 		c.print("stdout", value+"\n")
 		return nil
 	case <-c.p.interrupts:

@@ -1,0 +1,189 @@
+package sessions
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"cellblock/kernels"
+)
+
+// Prompt is a line of input that a running cell asks for.
+type Prompt struct {
+	// ID is no other prompt's, and nobody can guess it.
+	ID string
+	// Text is what the code asks, as it wrote it.
+	Text string
+
+	since  time.Time
+	expiry *time.Timer
+	closed chan struct{}
+}
+
+// Closed is closed when the prompt has its answer, or the cell has gone on without.
+func (p *Prompt) Closed() <-chan struct{} { return p.closed }
+
+// input is what one cell asks, and whether anybody is there to be asked. A prompt is open or it is refused at once: no
+// cell waits for somebody who may come.
+type input struct {
+	mu       sync.Mutex
+	attended bool
+	name     string // begins the ids of the cell's prompts
+	prompts  int
+	prompt   *Prompt // the open one
+	reply    func(line string)
+	waited   time.Duration // in prompts that are closed
+}
+
+const (
+	// noInput begins an answer that is none. Kernels make an EOFError of it, and ours (python_input.py) one that says what
+	// comes behind it.
+	noInput = "\x04"
+	// maxLine bounds an answer, in bytes.
+	maxLine = 64 << 10
+	// inCode is what a model can do about input that nobody gives.
+	inCode = ": put the value into the code instead of calling input()"
+	// notSecret is what it can do about getpass.
+	notSecret = "secrets are not asked for here: let the code read them from a file in its working directory, or do without"
+)
+
+// Prompt returns what the cell waits for, nil when it waits for no input.
+func (e *Execution) Prompt() *Prompt {
+	e.input.mu.Lock()
+	defer e.input.mu.Unlock()
+	return e.input.prompt
+}
+
+// Asked tells whether it was this cell that asked a prompt, now or earlier.
+func (e *Execution) Asked(id string) bool {
+	e.input.mu.Lock()
+	defer e.input.mu.Unlock()
+	return e.input.prompts > 0 && strings.HasPrefix(id, e.input.name+"-")
+}
+
+// Answer gives the cell a line that it asked for. It does nothing when that prompt is not open (any more).
+func (e *Execution) Answer(id, line string) {
+	if len(line) > maxLine {
+		e.Refuse(id, fmt.Sprintf("the answer is longer than %d bytes", maxLine))
+		return
+	}
+	e.closePrompt(id, line)
+}
+
+// Refuse makes the input() of an open prompt fail with a reason; the advice what to do instead is added.
+func (e *Execution) Refuse(id, why string) { e.closePrompt(id, noInput+why+inCode) }
+
+// Unattend says that nobody answers the cell's prompts from here on: the open one is refused, and so is any other.
+func (e *Execution) Unattend() {
+	e.input.mu.Lock()
+	e.input.attended = false
+	p := e.input.prompt
+	e.input.mu.Unlock()
+	if p != nil {
+		e.Refuse(p.ID, "nobody is there to answer")
+	}
+}
+
+// closePrompt ends a prompt with a line for the cell, unless it has ended already.
+func (e *Execution) closePrompt(id, line string) {
+	if reply := e.input.take(id); reply != nil {
+		reply(line)
+	}
+}
+
+// take closes a prompt, if it is open, and returns how to answer it.
+func (in *input) take(id string) (reply func(line string)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.prompt == nil || in.prompt.ID != id {
+		return nil
+	}
+	in.close()
+	return in.reply
+}
+
+// close closes the open prompt, if there is one. in.mu is held.
+func (in *input) close() {
+	if p := in.prompt; p != nil {
+		in.prompt = nil
+		in.waited += time.Since(p.since)
+		p.expiry.Stop()
+		close(p.closed)
+	}
+}
+
+// ask deals with a cell that wants a line of input: it waits for whoever attends it, for a while, or is refused. One that
+// asks again has given up what it asked before.
+func (r *run) ask(out kernels.Output) {
+	if out.Password {
+		r.reply(noInput + notSecret)
+		return
+	}
+	in, most := &r.e.input, r.s.manager.cfg.PromptTimeout
+	in.mu.Lock()
+	in.close()
+	attended := in.attended
+	if attended {
+		in.open(out.Text, r.reply, most, func(id string) { r.e.expire(id, most) })
+	}
+	in.mu.Unlock()
+	if !attended {
+		r.reply(noInput + "nobody can be asked for input here" + inCode)
+	}
+}
+
+// open opens a prompt. in.mu is held.
+func (in *input) open(text string, reply func(string), most time.Duration, expire func(id string)) {
+	if in.name == "" {
+		in.name = rand.Text()
+	}
+	in.prompts++
+	in.reply = reply
+	id := fmt.Sprintf("%s-%d", in.name, in.prompts)
+	expiry := time.AfterFunc(most, func() { expire(id) })
+	in.prompt = &Prompt{ID: id, Text: text, since: time.Now(), expiry: expiry, closed: make(chan struct{})}
+}
+
+// expire gives up a prompt that nobody answered. Who did not is not asked again.
+func (e *Execution) expire(id string, after time.Duration) {
+	if reply := e.input.take(id); reply != nil {
+		e.Unattend()
+		reply(noInput + fmt.Sprintf("nobody answered within %v", after) + inCode)
+	}
+}
+
+// reply sends the kernel a line of input. When that cannot be done the connection is lost for good, and the cell ends.
+func (r *run) reply(line string) {
+	if err := r.running.Reply(r.s.ctx, line); err != nil {
+		r.s.log.Warn("the kernel did not get its line of input", "error", err)
+	}
+}
+
+// dropPrompt closes what the cell asked when it has ended: there is nobody left to be told an answer.
+func (e *Execution) dropPrompt() {
+	e.input.mu.Lock()
+	defer e.input.mu.Unlock()
+	e.input.close()
+}
+
+// isAttended tells whether somebody would answer the cell's prompts.
+func (e *Execution) isAttended() bool {
+	e.input.mu.Lock()
+	defer e.input.mu.Unlock()
+	return e.input.attended
+}
+
+// timeLeft is how much of its timeout a running cell still has: the time in which it waited for its user does not count.
+// While it waits that is never less than a second, so that who looks again after that time does not look too often.
+func (e *Execution) timeLeft(now time.Time) time.Duration {
+	_, started := e.Phase()
+	e.input.mu.Lock()
+	defer e.input.mu.Unlock()
+	waited, least := e.input.waited, time.Duration(0)
+	if p := e.input.prompt; p != nil {
+		waited, least = waited+now.Sub(p.since), time.Second
+	}
+	return max(e.timeout-now.Sub(started)+waited, least)
+}
