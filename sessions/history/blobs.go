@@ -15,6 +15,9 @@ import (
 // blobLimit is the largest body, in bytes, that stands in the database itself.
 const blobLimit = 64 << 10
 
+// newFile begins the name of a file until it is whole.
+const newFile = "new-"
+
 // blobs are the files that hold what is too large for the database, each named by the SHA-256 of its content, so that
 // equal ones are one file and damage is noticed.
 type blobs struct{ root string }
@@ -63,7 +66,7 @@ func (b blobs) makeFolders(dir string) error {
 
 // writeWhole writes a file that is there with all its content or not at all, and forces it to the disk.
 func writeWhole(path string, body []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), newFile+"*")
 	if err != nil {
 		return err
 	}

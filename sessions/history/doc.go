@@ -13,7 +13,9 @@
 // the history of kernels whose variables the same loss of power has taken. Options.Durable asks for it.
 //
 // A large output's file is written aside, forced to the disk, renamed into place, and its folder forced, before the row
-// that names it is committed. So a row never names a file that is not there, even after a loss of power.
+// that names it is committed. So a row never names a file that is not there, even after a loss of power. The other way
+// round it can happen: files that no row names are removed when the last row that named them goes, when their commit is
+// refused, and, for a process that was killed in between, when the store is opened (sweep.go).
 //
 // # Who writes
 //

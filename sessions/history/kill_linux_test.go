@@ -150,6 +150,8 @@ func checkCommitted(t *testing.T, f *folder, committed map[int]int) {
 			t.Errorf("execution %d has %d outputs, and %d were committed", number, next, want)
 		}
 	}
+	settled(t, s)
+	wantNamedFilesOnly(t, s)
 	var result string
 	if err := s.read.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
 		t.Errorf("integrity: %s, %v", result, err)

@@ -43,7 +43,7 @@ type Store struct {
 	holder string // SLOT/word
 	alive  func(slot string) bool
 
-	purging sync.WaitGroup
+	tidying sync.WaitGroup // up what an earlier process has left
 	closed  atomic.Bool
 }
 
@@ -105,8 +105,9 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 		return nil, errors.Join(err, s.Close())
 	}
 	for _, ref := range left {
-		s.purging.Go(func() { s.purgeLeft(ref) })
+		s.tidying.Go(func() { s.purgeLeft(ref) })
 	}
+	s.tidying.Go(s.sweep)
 	return s, nil
 }
 
@@ -163,6 +164,6 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.writer.stop()
-	s.purging.Wait()
+	s.tidying.Wait()
 	return explain("the history could not be closed", errors.Join(s.writer.close(s.holder), s.read.Close()))
 }

@@ -64,6 +64,7 @@ func (f *folder) Kill(t *testing.T, s sessions.Store) {
 	store := s.(*Store)
 	store.closed.Store(true)
 	store.writer.stop()
+	store.tidying.Wait()
 	if err := store.writer.close("nobody"); err != nil {
 		t.Error(err)
 	}

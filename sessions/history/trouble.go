@@ -38,8 +38,8 @@ var problems = map[int]problem{
 	sqlite3.SQLITE_NOTADB:  {"the file is no database", hintDamaged},
 }
 
-const hintDamaged = "stop the server and restore cellblock.db from a backup, or move it with cellblock.db-wal and cellblock.db-shm " +
-	"out of the data folder to begin a new history"
+const hintDamaged = "stop the server and restore cellblock.db from a backup, or move it with cellblock.db-wal, cellblock.db-shm " +
+	"and the folder blobs out of the data folder to begin a new history"
 
 // problemOf finds out what an error means; nil when it is none of the known.
 func problemOf(err error) *problem {

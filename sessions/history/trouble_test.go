@@ -334,7 +334,7 @@ func TestDeletionIsFinished(t *testing.T) {
 	}
 	f.Kill(t, s)
 	s = f.start(t)
-	s.purging.Wait()
+	s.tidying.Wait()
 	var rows int
 	if err := s.read.QueryRow("SELECT (SELECT COUNT(*) FROM sessions) + (SELECT COUNT(*) FROM outputs)").Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("%d rows are left, %v", rows, err)

@@ -25,7 +25,8 @@ type writer struct {
 	trouble atomic.Pointer[error] // of the last attempt; nil while it works
 
 	statements map[string]*sql.Stmt
-	freed      []string // blobs that lost a row in this transaction
+	freed      []string // blobs that may be named by no row any more, once this transaction is committed
+	refused    []string // blobs of jobs that were undone
 }
 
 // job is some changes that are made together or not at all.
@@ -196,8 +197,8 @@ func (w *writer) health() error {
 // reclaim deletes the files that no row names any more. It holds the database's lock meanwhile: whoever wants to name one
 // of them, in this process or another, finds out under the same lock that it is gone, and writes it again.
 func (w *writer) reclaim() {
-	freed := w.freed
-	w.freed = nil
+	freed := append(w.freed, w.refused...)
+	w.freed, w.refused = nil, nil
 	if len(freed) == 0 {
 		return
 	}
@@ -210,13 +211,15 @@ func (w *writer) reclaim() {
 		return nil
 	}}})
 	if err != nil {
-		w.log.Warn("files of deleted outputs may be left in the data folder", "error", err)
+		w.log.Warn("files of deleted outputs are left in the data folder; the next start removes them", "error", err)
 	}
 }
 
+const selectNamed = "SELECT EXISTS (SELECT 1 FROM outputs WHERE blob = ?)"
+
 func (w *writer) removeUnnamed(name string) error {
 	var named bool
-	err := w.row("SELECT EXISTS (SELECT 1 FROM outputs WHERE blob = ?)", name).Scan(&named)
+	err := w.row(selectNamed, name).Scan(&named)
 	if err != nil || named {
 		return err
 	}
