@@ -51,13 +51,17 @@ var pythonInterrupts string
 //go:embed python_input.py
 var pythonInput string
 
+//go:embed python_pace.py
+var pythonPace string
+
 //go:embed python_kernel.py
 var pythonKernel string
 
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonInterrupts, pythonInput, pythonKernel,
+	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonInterrupts, pythonInput, pythonPace,
+	pythonKernel,
 }, "\n\n")
 
 //go:embed python_variables.py

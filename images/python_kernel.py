@@ -20,6 +20,7 @@ class App(IPKernelApp):
         own_output_to_own_cell(self.kernel.shell)
         show_whole_errors(self.kernel.shell)
         hear_interrupts(self.kernel)
+        keep_pace(self.kernel)
         say_why_there_is_no_input(self.kernel)
 
 
