@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"cellblock/internal/fault"
@@ -26,10 +28,10 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 		want.Owner.Issuer, want.Owner.Subject, want.ID))
 	if errors.Is(err, sql.ErrNoRows) {
 		found = want
-		found.Ref, found.Created = 0, want.Created.UTC()
-		return found, w.row(`INSERT INTO sessions (issuer, subject, name, language, created, used, holder)
-			VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`, want.Owner.Issuer, want.Owner.Subject, want.ID, want.Language,
-			nanos(want.Created), nanos(time.Now()), s.holder).Scan(&found.Ref)
+		found.Ref, found.Created = newRef(), want.Created.UTC()
+		return found, w.exec(`INSERT INTO sessions (id, issuer, subject, name, language, created, used, holder)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, found.Ref, want.Owner.Issuer, want.Owner.Subject, want.ID, want.Language,
+			nanos(want.Created), nanos(time.Now()), s.holder)
 	}
 	if err != nil {
 		return found, err
@@ -41,6 +43,10 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 	return found, w.exec("UPDATE sessions SET holder = ?, language = ?, closed = NULL, why = '' WHERE id = ?",
 		s.holder, want.Language, found.Ref)
 }
+
+// newRef draws a name for a session. Counted ones would be used again when the last session is deleted, and whoever still
+// deletes that, or writes to it, would do so to the next.
+func newRef() sessions.SessionRef { return sessions.SessionRef(rand.Int64N(math.MaxInt64) + 1) }
 
 func heldError(id string) error {
 	return fault.New(fault.Conflict, "session %q is in use by another cellblock process on the same data folder", id).

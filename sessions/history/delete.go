@@ -40,7 +40,7 @@ func (s *Store) hide(w *writer, o sessions.Owner, id string) (ref sessions.Sessi
 	return ref, w.exec("UPDATE sessions SET deleted = 1, holder = '' WHERE id = ?", ref)
 }
 
-// purge removes what belongs to a hidden session, and at last its row.
+// purge removes what belongs to a hidden session, and at last its row. Other processes may do so at the same time.
 func (s *Store) purge(ctx context.Context, ref sessions.SessionRef) error {
 	for more := true; more; {
 		err := s.writer.submit(ctx, func(w *writer) (err error) {

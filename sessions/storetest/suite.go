@@ -410,8 +410,8 @@ func testHoles(t *testing.T, p Processes) {
 
 func testDelete(t *testing.T, p Processes) {
 	s := p.Start(t)
-	ref := open(t, s, alice, "a").Ref
 	keep := open(t, s, alice, "b").Ref
+	ref := open(t, s, alice, "a").Ref // the newest, whose name must not be used again either
 	shared := sessions.OutputsKept{Number: 1, Outputs: []kernels.Output{
 		{Kind: kernels.OutputStream, Stream: "stdout", Text: strings.Repeat("large ", 50_000)},
 	}}
