@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -342,6 +343,43 @@ func TestLateOutputGoesWithTheNextResult(t *testing.T) {
 	}
 	if third, _ := execute(t, m, alice, "s", "z"); len(third.Late()) != 0 {
 		t.Errorf("told twice: %+v", third.Late())
+	}
+}
+
+// What many cells go on to produce together is bounded as what they have produced themselves.
+func TestLateOutputOfAllCellsIsBounded(t *testing.T) {
+	const limit, cells = 1 << 20, 40
+	p := &fakeProvisioner{}
+	m := newTestManager(t, p, func(c *Config) { c.RecordBytes = limit })
+	for i := range cells {
+		execute(t, m, alice, "s", fmt.Sprint("cell ", i))
+	}
+	s, err := m.find(alice, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: strings.Repeat("x", 10<<10)}
+	c := p.last()
+	for range 100 {
+		for _, one := range c.cells {
+			c.late(line, one.id)
+		}
+		s.mu.Lock()
+		var held int64
+		for _, e := range s.recent {
+			held += e.record.size()
+		}
+		s.mu.Unlock()
+		if held > limit+limit/4 {
+			t.Fatalf("%d bytes are held", held)
+		}
+	}
+	if kept := m.Recent(alice, "s"); kept < 1 || kept == cells {
+		t.Errorf("%d cells are kept", kept)
+	}
+	next, _ := execute(t, m, alice, "s", "next")
+	if late := next.Late(); len(late) == 0 || late[len(late)-1].Number != cells {
+		t.Errorf("the last cell's late output is not told: %d cells are", len(late))
 	}
 }
 

@@ -255,13 +255,18 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	e.finish(result, err)
 }
 
-// retain keeps an ended cell and forgets the oldest, so that a session holds about one record's limit of outputs in
-// memory. The caller holds s.mu.
+// retain keeps an ended cell. The caller holds s.mu.
 func (s *session) retain(e *Execution) {
 	if n := len(s.recent); n > 0 {
 		s.recent[n-1].record.age()
 	}
 	s.recent = append(s.recent, e)
+	s.forgetOldest()
+}
+
+// forgetOldest forgets ended cells, so that a session holds about one record's limit of outputs in memory. The caller
+// holds s.mu.
+func (s *session) forgetOldest() {
 	most := min(s.manager.cfg.RecordBytes, maxMemory)
 	var size int64
 	for i, e := range slices.Backward(s.recent) {
@@ -313,7 +318,9 @@ func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
 	defer s.mu.Unlock()
 	for _, e := range s.recent {
 		if e.msgID == msgID {
-			return e.record.append(out)
+			held = e.record.append(out)
+			s.forgetOldest()
+			return held
 		}
 	}
 	if s.running != nil && s.running.msgID == msgID {
