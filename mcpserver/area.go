@@ -50,7 +50,7 @@ func (a *area) add(out kernels.Output) {
 		}
 		return
 	case kernels.OutputOther, kernels.OutputInput:
-		return // widgets' messages; nobody can answer a prompt
+		return // widgets' messages; prompts, which the user has seen
 	}
 	if a.clear {
 		a.wipe()

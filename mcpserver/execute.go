@@ -28,7 +28,7 @@ func languageTitle(language string) string {
 // languageNotes are what a model should know of a language's kernel.
 var languageNotes = map[string]string{
 	"python": " The value of the last expression is shown, top-level await works, plots are returned as images " +
-		"(plt.show() at the end of the cell); input() and pip install do not work.",
+		"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
 }
 
 func (s *service) executeTool(language string) toolSpec {
@@ -73,14 +73,31 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	if err != nil {
 		return toolError(err), nil
 	}
-	e, err := s.Sessions.Execute(ctx, owner, request)
+	ask := askerFor(ctx, wait)
+	request.Attended = ask != nil
+	e, err := s.begin(ctx, owner, r, request)
 	if err != nil {
 		return toolError(err), nil
 	}
 	if wait > 0 {
 		defer bind(ctx, e)()
 	}
-	return s.await(ctx, r, e, wait), nil
+	v := s.follow(ctx, r, e, 0, wait, ask)
+	if errors.Is(v.err, errAsks) {
+		return s.asks(owner, e, v.prompt), nil
+	}
+	if !gaveUp(ctx) { // then the cell is interrupted, and hears of nothing else
+		e.Unattend()
+	}
+	return s.ended(ctx, e, v), nil
+}
+
+// begin starts a call's cell, or finds the one that the call brings an answer for.
+func (s *service) begin(ctx context.Context, owner sessions.Owner, r mcp.CallToolRequest, request sessions.Request) (*sessions.Execution, error) {
+	if answers(r) {
+		return s.resume(ctx, owner, r, request.Language)
+	}
+	return s.Sessions.Execute(ctx, owner, request)
 }
 
 // clientName is what the client calls itself, for the history.
@@ -92,19 +109,23 @@ func clientName(ctx context.Context) string {
 	return clean(client.GetClientInfo().Name)
 }
 
-// bind cancels a cell when its call is cancelled, until it is released. A server that stops does not cancel cells: what
-// becomes of them is for the session manager to say.
+// bind cancels a cell when its call is cancelled, until it is released.
 func bind(ctx context.Context, e *sessions.Execution) (release func() bool) {
 	return context.AfterFunc(ctx, func() {
-		if !errors.Is(context.Cause(ctx), transport.ErrShutdown) {
+		if gaveUp(ctx) {
 			e.Cancel()
 		}
 	})
 }
 
-// await follows a new cell to its end and returns its result, or, when the wait is over, what there is so far.
-func (s *service) await(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, wait time.Duration) *mcp.CallToolResult {
-	v := s.follow(ctx, r, e, 0, wait)
+// gaveUp tells whether a call was cancelled by its caller. A server that stops does not cancel cells: what becomes of them
+// is for the session manager to say.
+func gaveUp(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), transport.ErrShutdown)
+}
+
+// ended returns the result of a cell that has been followed to its end, or, when the wait is over, what there is so far.
+func (s *service) ended(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
 	switch {
 	case errors.Is(v.err, errWaitOver):
 		return s.soFar(e, v)

@@ -43,7 +43,7 @@ func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	if offset >= 0 {
 		return s.pageOf(e, int64(offset)), nil
 	}
-	v := s.follow(ctx, r, e, since, wait)
+	v := s.follow(ctx, r, e, since, wait, nil)
 	switch {
 	case v.err == nil:
 		return s.whole(e, v), nil

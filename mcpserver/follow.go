@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -42,30 +43,33 @@ type view struct {
 	shown *area
 	// from is the output that it begins with, next the one that the next view would begin with.
 	from, next int
-	// err is nil when the cell has ended, and result is how; errWaitOver when it still runs.
+	// err is nil when the cell has ended, and result is how; errWaitOver when it still runs, errAsks when it waits for the
+	// answer to prompt.
 	err    error
 	result sessions.Result
+	prompt *sessions.Prompt
 }
 
 // follow waits until a cell ends, the wait is over or the call ends, tells the caller meanwhile how it goes on, if he wants
 // to know, and then collects what the cell has shown. It is collected in the end and not as it comes: what the session
-// keeps of a cell is bounded, what a cell shows while it runs is not.
-func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, from int, wait time.Duration) view {
+// keeps of a cell is bounded, what a cell shows while it runs is not. Where the cell asks for input, ask is called, if there
+// is one; from the answer on the call waits as long again.
+func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, from int, wait time.Duration, ask asker) view {
 	v := view{shown: newArea(), from: from, next: from}
 	v.shown.place = s.placeOf(ctx, e, from)
 	p := s.startProgress(ctx, r, e)
 	defer p.stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
-	defer cancel()
-	for out, err := range e.OutputsFrom(ctx, from) {
-		if err != nil {
-			v.err = err
-			break
+	at := from
+	for asked := true; asked; {
+		at, v.prompt, v.err = watch(ctx, e, at, wait, ask != nil, p.add)
+		if asked = v.prompt != nil; asked {
+			v.err = ask(ctx, e, v.prompt)
+			asked = v.err == nil
 		}
-		p.add(out.Output)
 	}
+	now, cancel := context.WithCancel(ctx)
 	cancel()
-	for out, err := range e.OutputsFrom(ctx, from) { // what is there now
+	for out, err := range e.OutputsFrom(now, from) { // what is there now
 		if v.next = out.Next; err != nil {
 			break
 		}
@@ -76,6 +80,27 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 		v.result, v.err = e.Wait(context.WithoutCancel(ctx)) // it has ended
 	}
 	return v
+}
+
+// watch tells what a cell produces from an output on, until the cell ends, the wait is over, which is an error, or, if asked
+// for, the cell waits for input. It returns where it stopped.
+func watch(ctx context.Context, e *sessions.Execution, from int, wait time.Duration, prompts bool, tell func(kernels.Output)) (int, *sessions.Prompt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	defer cancel()
+	for out, err := range e.OutputsFrom(ctx, from) {
+		if err != nil {
+			return from, nil, err
+		}
+		from = out.Next
+		tell(out.Output)
+		if !prompts || out.Kind != kernels.OutputInput {
+			continue
+		}
+		if prompt := e.Prompt(); prompt != nil {
+			return from, prompt, nil
+		}
+	}
+	return from, nil, nil
 }
 
 // soFar is the result of a call whose wait is over: what there is, where the cell is, and how to read on. Whoever is told
@@ -97,9 +122,14 @@ func whereNow(e *sessions.Execution) string {
 		return fmt.Sprintf("waiting for %s before it in the session", plural(int64(info.Position), "cell"))
 	case info.Phase == sessions.PhaseQueued:
 		return "waiting for the kernel, which is starting"
+	case e.Prompt() != nil:
+		return waitsForUser
 	}
 	return fmt.Sprintf("still running, %s so far", seconds(info.Duration))
 }
+
+// waitsForUser is where a cell is that has called input().
+const waitsForUser = "waiting for the user's answer to its input()"
 
 // readOn is the call that reads the rest of a cell.
 func readOn(e *sessions.Execution, since int) string {

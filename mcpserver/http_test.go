@@ -20,13 +20,20 @@ import (
 type httpClient struct {
 	t                     *testing.T
 	url, version, session string
+	capabilities          map[string]any
 }
 
 func dial(t *testing.T, url, version string) *httpClient {
 	t.Helper()
-	c := &httpClient{t: t, url: url, version: version}
+	return dialAs(t, url, version, map[string]any{})
+}
+
+// dialAs is dial for a client that can do something.
+func dialAs(t *testing.T, url, version string, capabilities map[string]any) *httpClient {
+	t.Helper()
+	c := &httpClient{t: t, url: url, version: version, capabilities: capabilities}
 	if version < mcp.ProtocolVersion20260728 {
-		resp := c.do(t.Context(), 1, "initialize", map[string]any{"protocolVersion": version, "capabilities": map[string]any{},
+		resp := c.do(t.Context(), 1, "initialize", map[string]any{"protocolVersion": version, "capabilities": capabilities,
 			"clientInfo": map[string]any{"name": "t", "version": "1"}})
 		c.session = resp.Header.Get("Mcp-Session-Id")
 		_ = resp.Body.Close()
@@ -38,13 +45,20 @@ func (c *httpClient) do(ctx context.Context, id int, method string, params map[s
 	c.t.Helper()
 	modern := c.version >= mcp.ProtocolVersion20260728
 	if modern {
-		params["_meta"] = map[string]any{mcp.MetaKeyProtocolVersion: c.version, mcp.MetaKeyClientCapabilities: map[string]any{},
+		params["_meta"] = map[string]any{mcp.MetaKeyProtocolVersion: c.version, mcp.MetaKeyClientCapabilities: c.capabilities,
 			mcp.MetaKeyClientInfo: map[string]any{"name": "t", "version": "1"}}
 	}
 	message := map[string]any{"jsonrpc": "2.0", "method": method, "params": params}
 	if id > 0 {
 		message["id"] = id
 	}
+	return c.post(ctx, message)
+}
+
+// post sends a message of any kind.
+func (c *httpClient) post(ctx context.Context, message map[string]any) *http.Response {
+	c.t.Helper()
+	modern := c.version >= mcp.ProtocolVersion20260728
 	body, err := json.Marshal(message)
 	if err != nil {
 		c.t.Fatal(err)
@@ -62,9 +76,9 @@ func (c *httpClient) do(ctx context.Context, id int, method string, params map[s
 		r.Header.Set("MCP-Protocol-Version", c.version)
 	}
 	if modern {
-		r.Header.Set("Mcp-Method", method)
+		r.Header.Set("Mcp-Method", message["method"].(string))
 		for _, key := range []string{"name", "uri"} {
-			if name, ok := params[key].(string); ok {
+			if name, ok := message["params"].(map[string]any)[key].(string); ok {
 				r.Header.Set("Mcp-Name", name)
 			}
 		}

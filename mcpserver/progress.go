@@ -137,7 +137,9 @@ func (p *progress) take() (text, live string) {
 // message says where the cell is, and what it printed.
 func (p *progress) message(text string) string {
 	where := "running for " + seconds(time.Since(p.began))
-	if phase, started := p.execution.Phase(); phase == sessions.PhaseRunning {
+	if phase, started := p.execution.Phase(); p.execution.Prompt() != nil {
+		where = waitsForUser
+	} else if phase == sessions.PhaseRunning {
 		where = "running for " + seconds(time.Since(started))
 	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
 		where = fmt.Sprintf("waiting for %s before it in the session", plural(int64(ahead), "cell"))

@@ -36,6 +36,8 @@ type Config struct {
 	ImageSide int
 	// Logger gets what operators should know. It is never given code, outputs or tokens. Nil means slog.Default.
 	Logger *slog.Logger
+	// StateKey seals what a client brings back with the answer to a cell's input(). Nil: a new one.
+	StateKey transport.SessionKey
 	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
 	Languages []string
 }
@@ -57,6 +59,9 @@ func New(cfg Config) *server.MCPServer { return newService(cfg).server() }
 func newService(cfg Config) *service {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.StateKey == nil {
+		cfg.StateKey = transport.NewSessionKey()
 	}
 	cfg.Languages = cfg.languages()
 	s := &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}

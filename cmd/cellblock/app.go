@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"cellblock/internal/fault"
@@ -21,6 +22,7 @@ type app struct {
 	swept      func()
 	history    *history.Store
 	sessions   *sessions.Manager
+	key        transport.SessionKey
 	mcp        mcpserver.Config
 	dispatcher *transport.Dispatcher
 	started    time.Time
@@ -71,9 +73,12 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.key, err = transport.LoadSessionKey(filepath.Join(cfg.DataDir, "mcp_session_key")); err != nil {
+		return err
+	}
 	a.mcp = mcpserver.Config{
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
-		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide,
+		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key,
 	}
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	return nil

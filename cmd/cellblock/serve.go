@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -110,16 +109,12 @@ func verifierFor(env auth.EnvConfig, cfg *Config, audience string) (auth.Verifie
 }
 
 func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, base string) (http.Handler, error) {
-	key, err := transport.LoadSessionKey(filepath.Join(cfg.DataDir, "mcp_session_key"))
-	if err != nil {
-		return nil, err
-	}
 	bearer := auth.BearerOptions{Logger: a.logger}
 	if env.Issuer != "" {
 		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
 	}
 	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
-		Owner: requestOwner, Key: key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
+		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Authorize: a.authorize, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
 			auth.InsufficientScope(w, bearer, missingScope(err))

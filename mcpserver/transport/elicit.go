@@ -20,6 +20,16 @@ func Elicits(ctx context.Context) bool {
 	return s.out.line != nil || mcp.IsModernProtocol(server.RequestProtocolVersion(ctx))
 }
 
+// Elicit asks the user behind the call that ctx belongs to by a form, and waits for the answer as [Request] does: what a
+// tool does that cannot be called again from its start, for a client of a handshake revision. See [Elicits].
+func Elicit(ctx context.Context, form mcp.ElicitationParams) (*mcp.ElicitationResult, error) {
+	s, ok := server.ClientSessionFromContext(ctx).(*session)
+	if !ok {
+		return nil, ErrCannotAsk
+	}
+	return s.RequestElicitation(ctx, mcp.ElicitationRequest{Params: form})
+}
+
 // elicits reports whether the client declared that it can ask its user in a mode. One that names none means forms.
 func (c *client) elicits(mode string) bool {
 	can := c.GetClientCapabilities().Elicitation
@@ -32,7 +42,7 @@ func (c *client) elicits(mode string) bool {
 	return can.Form != nil || can.URL == nil
 }
 
-// RequestElicitation asks the user behind this session's request; mcp-go calls it.
+// RequestElicitation asks the user behind this session's request; mcp-go calls it, too.
 func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	if !s.elicits(r.Params.Mode) {
 		return nil, server.ErrElicitationNotSupported

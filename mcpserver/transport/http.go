@@ -81,7 +81,7 @@ func NewHTTP(d *Dispatcher, cfg HTTPConfig) http.Handler {
 		h.Owner = func(*http.Request) string { return "" }
 	}
 	if len(h.Key) == 0 {
-		h.Key = newSessionKey()
+		h.Key = NewSessionKey()
 	}
 	if h.Logger == nil {
 		h.Logger = slog.Default()

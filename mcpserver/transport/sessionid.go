@@ -64,14 +64,15 @@ func makeKey(path string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(newSessionKey())
+	_, err = f.Write(NewSessionKey())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Link(f.Name(), path)
 }
 
-func newSessionKey() SessionKey {
+// NewSessionKey returns a key that no other process has.
+func NewSessionKey() SessionKey {
 	key := make([]byte, keyBytes)
 	rand.Read(key) // never fails
 	return key

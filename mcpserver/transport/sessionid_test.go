@@ -15,7 +15,7 @@ import (
 )
 
 func TestSessionIDBelongsToItsOwnerAndKey(t *testing.T) {
-	key, other := newSessionKey(), newSessionKey()
+	key, other := NewSessionKey(), NewSessionKey()
 	id := key.mint("ann", "2025-11-25", time.Now())
 	if version, ok := key.verify(id, "ann"); !ok || version != "2025-11-25" {
 		t.Errorf("own id: %q, %v", version, ok)
@@ -49,7 +49,7 @@ func TestSessionIDBelongsToItsOwnerAndKey(t *testing.T) {
 }
 
 func FuzzSessionID(f *testing.F) {
-	key := newSessionKey()
+	key := NewSessionKey()
 	good := key.mint("ann", "2025-11-25", time.Now())
 	f.Add(good)
 	f.Add("")
@@ -97,7 +97,7 @@ func TestLoadSessionKey(t *testing.T) {
 }
 
 func TestSessionOutlivesTheServer(t *testing.T) {
-	key := newSessionKey()
+	key := NewSessionKey()
 	withKey := func(c *HTTPConfig) { c.Key = key }
 	before := newWorld(t, withKey)
 	ann, bob := before.user("ann", handshake), before.user("bob", handshake)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSealedState(t *testing.T) {
-	key, other := newSessionKey(), newSessionKey()
+	key, other := NewSessionKey(), NewSessionKey()
 	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 	sealed := key.Seal("alice", []byte("execution 7"), now.Add(time.Minute))
 	if got, err := key.Open("alice", sealed, now.Add(59*time.Second)); err != nil || string(got) != "execution 7" {
