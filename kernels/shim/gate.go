@@ -31,6 +31,9 @@ type gate struct {
 	mu    sync.Mutex
 	execs map[string]*execution
 	order []*execution // least recently active first
+	// The requests whose reply and whose idle came last. With the second of the two an execution ends, and only that is
+	// worth waking readers for at once.
+	replied, idled string
 }
 
 // execution is what the gate knows of one request.
@@ -62,7 +65,7 @@ func readLabel(parts [][]byte) (label, bool) {
 
 // message takes one message of the kernel.
 func (g *gate) message(ch stream.Channel, parts [][]byte) {
-	if ch == stream.Shell || ch == stream.Control {
+	if ch == stream.Control {
 		g.journal.message(ch, parts)
 		return
 	}
@@ -72,6 +75,8 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	switch {
 	case !ok:
 		g.journal.message(ch, parts)
+	case ch == stream.Shell:
+		g.reply(l.parent, parts)
 	case ch == stream.IOPub && l.msgType == "stream":
 		g.stream(g.execution(l.parent), parts)
 	case ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result"):
@@ -85,7 +90,7 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 func (g *gate) stream(e *execution, parts [][]byte) {
 	size := int64(len(parts[3]))
 	if g.passes(e, size) {
-		g.journal.message(stream.IOPub, parts)
+		g.journal.patient(stream.IOPub, parts)
 		return
 	}
 	kept := g.excerpt(e)
@@ -108,7 +113,7 @@ func (g *gate) text(parts [][]byte, name string, text []byte) {
 	defer g.mu.Unlock()
 	e := g.execution(l.parent)
 	if g.passes(e, int64(len(text))) {
-		g.journal.message(stream.IOPub, withText(parts, name, text))
+		g.journal.patient(stream.IOPub, withText(parts, name, text))
 		return
 	}
 	kept := g.excerpt(e)
@@ -133,7 +138,7 @@ func (g *gate) excerpt(e *execution) *excerpt {
 // hold lets the head of a text pass and keeps its tail.
 func (g *gate) hold(e *execution, parts [][]byte, name string, text *excerpt) {
 	if len(text.head) > 0 {
-		g.journal.message(stream.IOPub, withText(parts, name, text.head))
+		g.journal.patient(stream.IOPub, withText(parts, name, text.head))
 	}
 	if e.over {
 		e.passed = g.limit // the head was the last
@@ -150,7 +155,7 @@ func (g *gate) output(e *execution, parts [][]byte) {
 		size += int64(len(p))
 	}
 	if g.passes(e, size) {
-		g.journal.message(stream.IOPub, parts)
+		g.journal.patient(stream.IOPub, parts)
 	} else {
 		e.held.whole(size)
 	}
@@ -180,6 +185,21 @@ func (g *gate) holdOnly(e *execution) {
 	}
 }
 
+// reply takes a reply to a request on shell.
+func (g *gate) reply(parent string, parts [][]byte) {
+	g.replied = strings.Clone(parent)
+	g.half(stream.Shell, parts)
+}
+
+// half takes one of the two messages that end an execution.
+func (g *gate) half(ch stream.Channel, parts [][]byte) {
+	if g.replied == g.idled {
+		g.journal.message(ch, parts)
+	} else {
+		g.journal.patient(ch, parts)
+	}
+}
+
 // other takes a message that always passes, after what its execution waits with where the order can matter.
 func (g *gate) other(ch stream.Channel, l label, parts [][]byte) {
 	idle := l.msgType == "status" && isIdle(parts)
@@ -187,10 +207,16 @@ func (g *gate) other(ch stream.Channel, l label, parts [][]byte) {
 		g.release(e)
 		e.ended = e.ended || idle
 	}
-	if idle {
+	switch {
+	case idle:
 		g.releaseEnded()
+		g.idled = strings.Clone(l.parent)
+		g.half(ch, parts)
+	case ch == stream.IOPub:
+		g.journal.patient(ch, parts)
+	default:
+		g.journal.message(ch, parts)
 	}
-	g.journal.message(ch, parts)
 }
 
 func isIdle(parts [][]byte) bool {

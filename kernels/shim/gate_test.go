@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"cellblock/kernels/stream"
@@ -298,4 +300,61 @@ func FuzzSkim(f *testing.F) {
 func repeats(content []byte) bool {
 	lower := strings.ToLower(string(content))
 	return strings.Count(lower, "name") > 1 || strings.Count(lower, "text") > 1 || strings.Contains(lower, `\u006`) || strings.Contains(lower, `\u007`) || strings.Contains(lower, "null")
+}
+
+// A cell that ends soon wakes whoever reads the journal once, with all of it; one that goes on, after a lull.
+func TestReadersAreWokenOnce(t *testing.T) {
+	busy := message("p", "status", map[string]string{"execution_state": "busy"})
+	input := message("p", "execute_input", map[string]string{"code": "1"})
+	result := message("p", "execute_result", map[string]string{})
+	reply := message("p", "execute_reply", map[string]string{"status": "ok"})
+	type step struct {
+		ch    stream.Channel
+		parts [][]byte
+	}
+	start := []step{{stream.IOPub, busy}, {stream.IOPub, input}, {stream.IOPub, result}}
+	tests := map[string]struct {
+		steps []step
+		after time.Duration
+	}{
+		"reply first":   {append(start[:3:3], step{stream.Shell, reply}, step{stream.IOPub, idle("p")}), 0},
+		"idle first":    {append(start[:3:3], step{stream.IOPub, idle("p")}, step{stream.Shell, reply}), 0},
+		"no end":        {start, lull},
+		"half an end":   {append(start[:3:3], step{stream.Shell, reply}), lull},
+		"a question":    {append(start[:3:3], step{stream.Stdin, message("p", "input_request", map[string]string{})}), 0},
+		"control":       {[]step{{stream.IOPub, busy}, {stream.Control, reply}}, 0},
+		"much":          {[]step{{stream.IOPub, streamMessage("p", "stdout", strings.Repeat("x", lullBytes))}}, 0},
+		"another's end": {append(start[:3:3], step{stream.IOPub, idle("q")}), lull},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, 1<<20, 1<<20, 1<<10)
+				c, _, _ := s.j.follow(nil)
+				begun, batches := time.Now(), make(chan int, 10)
+				go func() {
+					defer close(batches)
+					for n := 1; ; n++ {
+						_, more, ok := c.read()
+						if !ok {
+							return
+						}
+						if !more {
+							batches <- n
+							n = 0
+						}
+					}
+				}()
+				synctest.Wait()
+				for _, step := range tt.steps {
+					s.g.message(step.ch, step.parts)
+				}
+				if n := <-batches; n != len(tt.steps) || time.Since(begun) != tt.after {
+					t.Errorf("%d of %d messages after %v, want %v", n, len(tt.steps), time.Since(begun), tt.after)
+				}
+				c.close()
+				<-batches
+			})
+		})
+	}
 }

@@ -16,6 +16,14 @@ const (
 	partCost  = 32
 )
 
+const (
+	// lull is how long a message that can wait waits for the next one, so that a cell wakes its readers once and not five
+	// times: each costs them, and the kernel beside them, more than the message itself.
+	lull = 2 * time.Millisecond
+	// lullBytes is how much waits at most.
+	lullBytes = 64 << 10
+)
+
 // entry is one numbered frame: a message, or an event.
 type entry struct {
 	seq   uint64
@@ -42,22 +50,53 @@ type journal struct {
 	cum     int64 // bytes of all entries ever
 	goneCum int64 // cum of the last entry before first
 	ackCum  int64 // cum of the last acknowledged entry; older than that if the entry had been given up
+
+	hushed int64       // bytes of what readers have not been woken for
+	wake   *time.Timer // wakes them; runs while hushed is not 0
 }
 
 func newJournal(cap int64) *journal {
 	j := &journal{cap: cap, first: 1, next: 1}
 	j.changed.L = &j.mu
+	j.wake = time.AfterFunc(time.Hour, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.tell()
+	})
+	j.wake.Stop()
 	return j
 }
 
-// message appends a message of the kernel.
+// message appends a message of the kernel that readers shall have at once.
 func (j *journal) message(ch stream.Channel, parts [][]byte) {
+	e := newEntry(ch, parts)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.append(e)
+	j.tell()
+}
+
+// patient appends a message that can wait a lull for what comes after it.
+func (j *journal) patient(ch stream.Channel, parts [][]byte) {
+	e := newEntry(ch, parts)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.append(e)
+	if j.hushed == 0 {
+		j.wake.Reset(lull)
+	}
+	if j.hushed += e.cost; j.hushed > lullBytes {
+		j.tell()
+	}
+}
+
+func newEntry(ch stream.Channel, parts [][]byte) entry {
 	e := entry{msg: stream.Message{Channel: ch, Parts: parts}, cost: entryCost}
 	for _, p := range parts {
 		e.bytes += int64(len(p))
 		e.cost += int64(len(p)) + partCost
 	}
-	j.append(e)
+	return e
 }
 
 // report appends an event, dated now.
@@ -67,12 +106,23 @@ func (j *journal) report(e stream.Event) {
 	if e.Exit != nil {
 		cost += int64(len(e.Exit.Output) + len(e.Exit.Failed))
 	}
-	j.append(entry{event: &e, cost: cost})
-}
-
-func (j *journal) append(e entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.append(entry{event: &e, cost: cost})
+	j.tell()
+}
+
+// tell wakes the readers. j.mu is held.
+func (j *journal) tell() {
+	if j.hushed != 0 {
+		j.hushed = 0
+		j.wake.Stop()
+	}
+	j.changed.Broadcast()
+}
+
+// append numbers an entry and makes room for it. j.mu is held.
+func (j *journal) append(e entry) {
 	for j.cost > j.cap && len(j.entries) > 0 {
 		j.drop(1)
 	}
@@ -82,7 +132,6 @@ func (j *journal) append(e entry) {
 	j.next++
 	j.cost += e.cost
 	j.entries = append(j.entries, e)
-	j.changed.Broadcast()
 }
 
 // drop forgets the oldest n entries.
