@@ -100,15 +100,6 @@ func (s *service) begin(ctx context.Context, owner sessions.Owner, r mcp.CallToo
 	return s.Sessions.Execute(ctx, owner, request)
 }
 
-// clientName is what the client calls itself, for the history.
-func clientName(ctx context.Context) string {
-	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
-	if !ok {
-		return ""
-	}
-	return clean(client.GetClientInfo().Name)
-}
-
 // bind cancels a cell when its call is cancelled, until it is released.
 func bind(ctx context.Context, e *sessions.Execution) (release func() bool) {
 	return context.AfterFunc(ctx, func() {
