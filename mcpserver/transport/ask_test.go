@@ -17,8 +17,8 @@ import (
 )
 
 // asking returns a world with tools that ask, and a channel with what Request gave them.
-func asking(t *testing.T) (*world, <-chan error) {
-	w := newWorld(t)
+func asking(t *testing.T, change ...func(*HTTPConfig)) (*world, <-chan error) {
+	w := newWorld(t, change...)
 	ended := make(chan error, 64)
 	w.mcp.AddTool(mcp.NewTool("ask", mcp.WithDescription("asks and says the answer")),
 		func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

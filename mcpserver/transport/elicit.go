@@ -30,16 +30,13 @@ func Elicit(ctx context.Context, form mcp.ElicitationParams) (*mcp.ElicitationRe
 	return s.RequestElicitation(ctx, mcp.ElicitationRequest{Params: form})
 }
 
-// elicits reports whether the client declared that it can ask its user in a mode. One that names none means forms.
+// elicits reports whether the client declared that it can ask its user in a mode.
 func (c *client) elicits(mode string) bool {
-	can := c.GetClientCapabilities().Elicitation
-	switch {
-	case can == nil:
-		return false
-	case mode == mcp.ElicitationModeURL:
-		return can.URL != nil
+	can := abilitiesOf(c.GetClientCapabilities())
+	if mode == mcp.ElicitationModeURL {
+		return can&asksByURL != 0
 	}
-	return can.Form != nil || can.URL == nil
+	return can&asksByForm != 0
 }
 
 // RequestElicitation asks the user behind this session's request; mcp-go calls it, too.

@@ -147,13 +147,13 @@ func (h *httpHandler) caller(r *http.Request) (caller, *rpcError) {
 		c.client = &client{version: r.Header.Get(mcp.HeaderProtocolVersion)}
 		return c, nil
 	}
-	version, ok := h.Key.verify(c.session, c.owner)
+	known, ok := h.Key.verify(c.session, c.owner)
 	if _, ended := h.ended.get(c.session); ended || !ok {
 		return c, refuse(mcp.INVALID_REQUEST, "the session of Mcp-Session-Id is not known: send initialize again").
 			withStatus(http.StatusNotFound)
 	}
 	if c.client, ok = h.clients.get(c.session); !ok {
-		c.client = &client{version: version}
+		c.client = known
 	}
 	return c, nil
 }

@@ -155,7 +155,7 @@ func (x *exchange) line() *line {
 
 // remember mints the id of a session that has been agreed on, and keeps what the client said of itself if that is short.
 func (x *exchange) remember() (id string) {
-	id = x.Key.mint(x.from.owner, x.from.client.ProtocolVersion(), time.Now())
+	id = x.Key.mint(x.from.owner, x.from.client, time.Now())
 	if len(x.m.raw) <= rememberBytes {
 		x.clients.put(id, x.from.client)
 	}

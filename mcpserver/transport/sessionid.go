@@ -16,19 +16,20 @@ import (
 
 // SessionKey is the secret that proves an Mcp-Session-Id. An id is
 //
-//	base64url( form (1 byte) | made at (8, Unix seconds) | random (16) | protocol revision (10) | HMAC-SHA256 (32) )
+//	base64url( form (1 byte) | made at (8, Unix seconds) | random (16) | abilities (1) | protocol revision (10) | HMAC-SHA256 (32) )
 //
 // where the HMAC is over all before it and the owner. So a server needs the key alone to know an id that it or an
-// earlier process made, and an id is of no use to any other owner. It grants nothing by itself: who calls is decided by
-// the token of each request.
+// earlier process made, and what was agreed on with its client; and an id is of no use to any other owner. It grants
+// nothing by itself: who calls is decided by the token of each request.
 type SessionKey []byte
 
 const (
 	keyBytes    = 32
-	idForm      = 1
+	idForm      = 2
 	idRandom    = 16
+	idAbilities = 1 + 8 + idRandom // where they are
 	idVersion   = len("2025-11-25")
-	idPayload   = 1 + 8 + idRandom + idVersion
+	idPayload   = idAbilities + 1 + idVersion
 	idBytes     = idPayload + sha256.Size
 	idMACDomain = "cellblock Mcp-Session-Id\x00"
 )
@@ -78,30 +79,32 @@ func NewSessionKey() SessionKey {
 	return key
 }
 
-// mint returns a new id for an owner whose initialize agreed on a revision.
-func (k SessionKey) mint(owner, version string, now time.Time) string {
+// mint returns a new id for an owner's client, with whom initialize agreed on a revision.
+func (k SessionKey) mint(owner string, c *client, now time.Time) string {
 	b := make([]byte, idPayload, idBytes)
 	b[0] = idForm
 	binary.BigEndian.PutUint64(b[1:], uint64(now.Unix()))
-	rand.Read(b[9 : 9+idRandom])
-	copy(b[9+idRandom:], version)
+	rand.Read(b[9:idAbilities])
+	b[idAbilities] = byte(abilitiesOf(c.GetClientCapabilities()))
+	copy(b[idAbilities+1:], c.ProtocolVersion())
 	return base64.RawURLEncoding.EncodeToString(append(b, k.sign(b, owner)...))
 }
 
-// verify returns the revision of an id that this key made for that owner.
-func (k SessionKey) verify(id, owner string) (version string, ok bool) {
+// verify returns what an id that this key made for that owner tells of its client.
+func (k SessionKey) verify(id, owner string) (c *client, ok bool) {
 	if len(id) != base64.RawURLEncoding.EncodedLen(idBytes) {
-		return "", false // also with line breaks in it, which decoding skips
+		return nil, false // also with line breaks in it, which decoding skips
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(b) != idBytes || b[0] != idForm {
-		return "", false
+		return nil, false
 	}
 	payload, mac := b[:idPayload], b[idPayload:]
 	if !hmac.Equal(mac, k.sign(payload, owner)) {
-		return "", false
+		return nil, false
 	}
-	return string(payload[idPayload-idVersion:]), true
+	can := abilities(payload[idAbilities]).capabilities()
+	return &client{version: string(payload[idAbilities+1:]), capabilities: can}, true
 }
 
 func (k SessionKey) sign(payload []byte, owner string) []byte {

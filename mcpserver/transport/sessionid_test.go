@@ -16,11 +16,12 @@ import (
 
 func TestSessionIDBelongsToItsOwnerAndKey(t *testing.T) {
 	key, other := NewSessionKey(), NewSessionKey()
-	id := key.mint("ann", "2025-11-25", time.Now())
-	if version, ok := key.verify(id, "ann"); !ok || version != "2025-11-25" {
-		t.Errorf("own id: %q, %v", version, ok)
+	agreed := &client{version: "2025-11-25"}
+	id := key.mint("ann", agreed, time.Now())
+	if c, ok := key.verify(id, "ann"); !ok || c.version != "2025-11-25" {
+		t.Errorf("own id: %+v, %v", c, ok)
 	}
-	if key.mint("ann", "2025-11-25", time.Now()) == id {
+	if key.mint("ann", agreed, time.Now()) == id {
 		t.Error("two ids are one")
 	}
 	if strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
@@ -50,7 +51,7 @@ func TestSessionIDBelongsToItsOwnerAndKey(t *testing.T) {
 
 func FuzzSessionID(f *testing.F) {
 	key := NewSessionKey()
-	good := key.mint("ann", "2025-11-25", time.Now())
+	good := key.mint("ann", &client{version: "2025-11-25"}, time.Now())
 	f.Add(good)
 	f.Add("")
 	f.Fuzz(func(t *testing.T, id string) {

@@ -31,7 +31,7 @@ func TestSealedState(t *testing.T) {
 		"more behind it":      {key, "alice", sealed + "-TAMPERED", now},
 		"a line break":        {key, "alice", sealed + "\n", now},
 		"empty":               {key, "alice", "", now},
-		"a session id":        {key, "alice", key.mint("alice", "2025-11-25", now), now},
+		"a session id":        {key, "alice", key.mint("alice", &client{version: "2025-11-25"}, now), now},
 	}
 	for name, tt := range tests {
 		if got, err := tt.key.Open(tt.owner, tt.sealed, tt.now); !errors.Is(err, ErrState) || got != nil {
