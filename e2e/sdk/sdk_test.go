@@ -59,7 +59,7 @@ func TestOverHTTP(t *testing.T) {
 	dir := node.Scripts(t, ".")
 	s := rig.Serve(t, "--provisioner", "local")
 	token := s.Token(t)
-	for _, script := range []string{"progress.mjs", "cancel.mjs", "drop.mjs", "neighbours.mjs"} {
+	for _, script := range []string{"progress.mjs", "cancel.mjs", "drop.mjs", "neighbours.mjs", "input.mjs"} {
 		for _, sdk := range eras {
 			t.Run(script+"/"+sdk, func(t *testing.T) {
 				t.Parallel()
@@ -73,7 +73,7 @@ func TestOverStdio(t *testing.T) {
 	needLocal(t)
 	node := rig.NeedNode(t)
 	dir := node.Scripts(t, ".")
-	for _, script := range []string{"progress.mjs", "cancel.mjs"} {
+	for _, script := range []string{"progress.mjs", "cancel.mjs", "input.mjs"} {
 		for _, sdk := range eras {
 			t.Run(script+"/"+sdk, func(t *testing.T) {
 				t.Parallel()
