@@ -121,6 +121,9 @@ func noticePieces(n *kernels.Notice) []piece {
 // bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
 func (it *item) bundlePieces(b *budget, at place) []piece {
 	image, note := bundleImage(it.out.Data, b, at.kept(it.index))
+	if image != nil && at.links && it.index >= 0 && !isForm(it.out.Data, image.Data) {
+		image.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: at.one(it.index)}}
+	}
 	if it.tooMuch {
 		note = joinLines(note, "[large forms left out: the cell shows very much; show fewer or smaller ones in one cell"+at.kept(it.index)+"]")
 	}
@@ -129,6 +132,15 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 	}
 	return textPieces(joinLines(bundleText(it.out.Data, at.kept(it.index)), note), false)
 }
+
+// isForm tells whether data is what a bundle holds, and not made from it.
+func isForm(bundle mimeBundle, data string) bool {
+	return mimeText(bundle[firstOf(bundle, imageTypes...)]) == data
+}
+
+// OriginalMeta is the key in the _meta of an image that was scaled down or converted under which programs find the address
+// of the original.
+const OriginalMeta = "cellblock/original"
 
 // bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is.
 func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageContent, note string) {

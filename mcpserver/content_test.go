@@ -413,3 +413,31 @@ func TestImageBomb(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// Where a client knows resources, an image that was made smaller or converted says where the original is.
+func TestImageNamesItsOriginal(t *testing.T) {
+	const original = "cellblock://sessions/s/executions/3/outputs/7"
+	for _, tt := range []struct {
+		name  string
+		image string
+		links bool
+		want  any
+	}{
+		{"as it is", picture(40, 30, false), true, nil},
+		{"scaled down", picture(3000, 20, false), true, original},
+		{"as JPEG, in its size", picture(600, 600, true), true, original},
+		{"for a client without links", picture(3000, 20, false), false, nil},
+	} {
+		a := newArea()
+		a.index, a.place = 7, place{session: "s", execution: 3, links: tt.links}
+		a.add(display("image/png", tt.image))
+		image := a.blocks(defaultBudget, 0)[0].(mcp.ImageContent)
+		var got any
+		if image.Meta != nil {
+			got = image.Meta.AdditionalFields[OriginalMeta]
+		}
+		if got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
