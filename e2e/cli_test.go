@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	_ "image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,10 +57,22 @@ func TestExecCommand(t *testing.T) {
 	if code != 0 || strings.TrimSpace(stdout) != "40" {
 		t.Errorf("standard input: exit status %d, stdout %q", code, stdout)
 	}
-	out, code := cellblock(t, env, "", append(data, "exec", "--session", "cli", "--images", images,
-		"import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")...)
-	if files, _ := filepath.Glob(filepath.Join(images, "*.png")); code != 0 || len(files) != 1 {
-		t.Errorf("images: exit status %d, files %v\n%s", code, files, out)
+	if out, code := cellblock(t, env, "print(x * 3)", append(data, "exec", "--session", "cli")...); code != 0 || !strings.HasPrefix(out, "60\n") {
+		t.Errorf("a pipe: exit status %d\n%s", code, out)
+	}
+	// The result shows the image smaller; what is saved is the original.
+	out, code := cellblock(t, env, "", append(data, "exec", "--session", "cli", "--timeout", "2m", "--images", images,
+		"import matplotlib.pyplot as plt; plt.figure(figsize=(30, 4), dpi=100); plt.plot([1, 2]); plt.show()")...)
+	wide := 0
+	if raw, err := os.ReadFile(filepath.Join(images, "image-1.png")); err == nil {
+		config, _, _ := image.DecodeConfig(bytes.NewReader(raw))
+		wide = config.Width
+	}
+	if files, _ := filepath.Glob(filepath.Join(images, "*.png")); code != 0 || len(files) != 1 || wide < 2000 {
+		t.Errorf("images: exit status %d, files %v, %d pixels wide\n%s", code, files, wide, out)
+	}
+	if out, code := cellblock(t, env, "", append(data, "exec", "--language", "cobol", "1")...); code != 2 || !strings.Contains(out, "Use one of: python") {
+		t.Errorf("an unknown language: exit status %d\n%s", code, out)
 	}
 	if out, code := cellblock(t, env, "", append(data, "exec", "--session", "cli", "1/0")...); code != 1 || !strings.Contains(out, "ZeroDivisionError") {
 		t.Errorf("an error: exit status %d\n%s", code, out)

@@ -24,6 +24,7 @@ type app struct {
 	sessions   *sessions.Manager
 	key        transport.SessionKey
 	mcp        mcpserver.Config
+	scopes     map[string]string // by tool
 	dispatcher *transport.Dispatcher
 	started    time.Time
 }
@@ -80,6 +81,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
 		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key,
 	}
+	a.scopes = mcpserver.ToolScopes(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	return nil
 }

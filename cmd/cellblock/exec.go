@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
-	"mime"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -21,13 +18,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
-	"cellblock/mcpserver"
 )
 
 // execOptions are the flags of exec.
 type execOptions struct {
 	url, tokenFile, session, language, file, images string
-	timeout                                         int
+	timeout                                         time.Duration
 }
 
 // errCellFailed makes the program end with status 1 without another word: the traceback has been printed.
@@ -39,11 +35,11 @@ func newExec() *cobra.Command {
 		Use:   "exec [code | -]",
 		Short: "Run code in a session of a running server",
 		Long: `Runs code in a session of a running server and prints what it prints, as it comes. The code is the argument, a file
-(--file) or standard input (-). It runs in the session's own folder and does not see the files that are here. Ctrl-C stops
+(--file) or standard input (-, or nothing at the end of a pipe). It runs in the session's own folder and does not see the files that are here. Ctrl-C stops
 the cell. Exit status 1 when the cell ends with an error, is stopped by its timeout, or loses its kernel.`,
 		Example: `  cellblock exec 'x = 20 + 1; x'
   cellblock exec --session analysis --images plots --file plot.py
-  echo 'print(x * 2)' | cellblock exec --session analysis -`,
+  echo 'print(x * 2)' | cellblock exec --session analysis`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code, err := o.code(args, cmd.InOrStdin())
@@ -68,7 +64,7 @@ the cell. Exit status 1 when the cell ends with an error, is stopped by its time
 	flags.StringVarP(&o.language, "language", "l", "python", "the session's language")
 	flags.StringVarP(&o.file, "file", "f", "", "read the code from this file")
 	flags.StringVar(&o.images, "images", "", "save images into this folder")
-	flags.IntVar(&o.timeout, "timeout", 0, "how long the cell may run, in seconds (default: the server's)")
+	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long the cell may run: 90s, 10m, or a number of seconds (default: the server's)")
 	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default http://ADDR/mcp, $CELLBLOCK_URL)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
 	return cmd
@@ -86,11 +82,23 @@ func (o execOptions) code(args []string, stdin io.Reader) (string, error) {
 		return string(b), nil
 	case len(args) == 1 && args[0] != "-":
 		return args[0], nil
-	case len(args) == 1:
+	case len(args) == 1 || !isTerminal(stdin):
 		b, err := io.ReadAll(stdin)
-		return string(b), err
+		if err != nil || len(args) == 1 || len(b) > 0 {
+			return string(b), err
+		}
 	}
-	return "", fault.New(fault.Invalid, "there is no code").WithHint("Give it as argument, with --file, or - to read standard input.")
+	return "", fault.New(fault.Invalid, "there is no code").WithHint("Give it as argument, with --file, or on standard input.")
+}
+
+// isTerminal tells whether nobody but a person at a terminal could give what is read; of /dev/null, nobody can.
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err != nil || info.Mode()&os.ModeCharDevice != 0
 }
 
 func (o execOptions) token(cfg *Config) (string, error) {
@@ -143,14 +151,17 @@ func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, s
 		args["session_id"] = o.session
 	}
 	if o.timeout != 0 {
-		args["timeout_seconds"] = o.timeout
+		args["timeout_seconds"] = int(math.Ceil(o.timeout.Seconds()))
 	}
-	result, err := callTool(ctx, c, "execute_"+o.language, args)
+	result, err := callTool(ctx, c, executePrefix+o.language, args)
+	if errors.Is(err, mcp.ErrInvalidParams) {
+		err = unknownLanguage(ctx, c, o.language, err)
+	}
 	for more := true; more; {
 		if err != nil {
 			return err
 		}
-		if err := o.print(result, live, stderr); err != nil {
+		if err := o.print(ctx, c, result, live, stderr); err != nil {
 			return err
 		}
 		var cell unfinished
@@ -194,110 +205,5 @@ func callError(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		return refused
 	}
-	if strings.Contains(err.Error(), "connection refused") {
-		return fault.New(fault.Unavailable, "no server answers: %w", err).WithHint("Start one: cellblock serve")
-	}
 	return fault.New(fault.Internal, "%w", err)
-}
-
-// liveOutput prints text of progress notifications as it comes, and remembers its lines.
-type liveOutput struct {
-	mu      sync.Mutex
-	w       io.Writer
-	printed strings.Builder
-}
-
-func (l *liveOutput) notification(n mcp.JSONRPCNotification) {
-	if n.Method != "notifications/progress" || n.Params.Meta == nil {
-		return
-	}
-	if text, ok := n.Params.Meta[mcpserver.OutputMeta].(string); ok {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.printed.WriteString(text)
-		_, _ = io.WriteString(l.w, text)
-	}
-}
-
-// rest prints the lines of a result that have not been printed live. Those that have stand in it in the same order, among
-// others: results, errors, remarks about what was left out.
-func (l *liveOutput) rest(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	live := strings.Split(l.printed.String(), "\n")
-	if last := len(live) - 1; live[last] == "" {
-		live = live[:last]
-	} else {
-		fmt.Fprintln(l.w)
-	}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		same := func(printed string) bool { return trimBlanks(printed) == trimBlanks(line) } // a block's end has lost its blanks
-		if i := slices.IndexFunc(live, same); i >= 0 {
-			live = live[i+1:]
-			continue
-		}
-		fmt.Fprintln(l.w, line)
-	}
-	l.printed.Reset()
-	l.printed.WriteString(strings.Join(live, "\n"))
-	if len(live) > 0 {
-		l.printed.WriteString("\n")
-	}
-}
-
-func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
-
-// print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
-func (o execOptions) print(result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) error {
-	images := 0
-	for i, block := range result.Content {
-		switch b := block.(type) {
-		case mcp.TextContent:
-			text := strings.TrimRight(b.Text, "\n")
-			if i == len(result.Content)-1 {
-				fmt.Fprintln(stderr, text)
-				continue
-			}
-			live.rest(text)
-		case mcp.ImageContent:
-			images++
-			path, err := o.saveImage(b, images)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(stderr, path)
-		}
-	}
-	return nil
-}
-
-func (o execOptions) saveImage(b mcp.ImageContent, n int) (string, error) {
-	if o.images == "" {
-		return "[image " + b.MIMEType + "; save images with --images DIR]", nil
-	}
-	raw, err := base64.StdEncoding.DecodeString(b.Data)
-	if err != nil {
-		return "", fault.New(fault.Internal, "the server sent a broken image: %w", err)
-	}
-	if err := os.MkdirAll(o.images, 0o755); err != nil {
-		return "", fault.New(fault.Unavailable, "the image cannot be saved: %w", err)
-	}
-	extension := ".png"
-	if known, err := mime.ExtensionsByType(b.MIMEType); err == nil && len(known) > 0 && b.MIMEType != "image/png" {
-		extension = known[0]
-	}
-	for {
-		path := filepath.Join(o.images, fmt.Sprintf("image-%d%s", n, extension))
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, os.ErrExist) {
-			n++
-			continue
-		}
-		if err != nil {
-			return "", fault.New(fault.Unavailable, "the image cannot be saved: %w", err)
-		}
-		_, err = f.Write(raw)
-		return path, errors.Join(err, f.Close())
-	}
 }

@@ -155,7 +155,8 @@ func (a *app) authorize(ctx context.Context, method, tool string) error {
 	has := func(scope string) bool { return tokenAllows(ctx, scope) }
 	switch method {
 	case "tools/call":
-		if scope, known := mcpserver.RequiredScope(tool); known && !a.mcp.Allows(tool, has) {
+		// A tool that is not there is for the dispatcher to refuse: no token could be got that allows it.
+		if scope, offered := a.scopes[tool]; offered && !a.mcp.Allows(tool, has) {
 			return lacking(scope, tool)
 		}
 	case "resources/read":

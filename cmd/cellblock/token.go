@@ -38,6 +38,7 @@ data folder accept it. With an identity provider, get tokens from there.`,
 	}
 	cmd.Flags().StringVar(&spec.Subject, "subject", "dev", "whom the token names; sessions belong to it")
 	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do (default: everything)")
-	cmd.Flags().DurationVar(&spec.Lifetime, "lifetime", 30*24*time.Hour, "how long it is good for")
+	spec.Lifetime = 30 * 24 * time.Hour
+	cmd.Flags().Var(&durationFlag{value: &spec.Lifetime}, "lifetime", "how long it is good for")
 	return cmd
 }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+)
+
+const hintURL = "Check --url and CELLBLOCK_URL."
+
+// unreachable says in our words why a server could not be asked.
+func unreachable(asked *url.URL, err error) error {
+	var lookup *net.DNSError
+	var untrusted *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fault.New(fault.Unavailable, "no server listens at %s", asked).
+			WithHint("Start one: cellblock serve; or name another with --url or CELLBLOCK_URL.")
+	case errors.As(err, &lookup):
+		return fault.New(fault.Unavailable, "there is no host %s: %w", asked.Hostname(), err).WithHint(hintURL)
+	case errors.As(err, &untrusted):
+		return fault.New(fault.Unavailable, "the certificate of %s does not hold: %w", asked.Host, err).
+			WithHint("If it is your own authority's, name its certificate in SSL_CERT_FILE.")
+	case errors.As(err, &noTLS), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fault.New(fault.Invalid, "%s does not speak https", asked.Host).WithHint("Write it as %s", withScheme(asked, "http"))
+	}
+	return fault.New(fault.Unavailable, "no server can be reached at %s: %w", asked, err).WithHint(hintURL)
+}
+
+// foreign says that what answers is no server of ours.
+func foreign(asked *url.URL, status int, body string) error {
+	if asked.Scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, "HTTPS") {
+		return fault.New(fault.Invalid, "%s speaks https, not http", asked.Host).WithHint("Write it as %s", withScheme(asked, "https"))
+	}
+	return fault.New(fault.Unavailable, "what answers at %s is no cellblock server: status %d", asked, status).
+		WithHint("Is another program on that port? %s", hintURL)
+}
+
+func withScheme(asked *url.URL, scheme string) *url.URL {
+	other := *asked
+	other.Scheme = scheme
+	return &other
+}
+
+const executePrefix = "execute_"
+
+// unknownLanguage explains an error by what languages the server has, if the one that was asked for is not among them.
+func unknownLanguage(ctx context.Context, c *client.Client, asked string, err error) error {
+	list, listErr := c.ListTools(ctx, mcp.ListToolsRequest{})
+	if listErr != nil {
+		return err
+	}
+	var known []string
+	for _, tool := range list.Tools {
+		if language, ok := strings.CutPrefix(tool.Name, executePrefix); ok {
+			known = append(known, language)
+		}
+		if tool.Name == executePrefix+asked {
+			return err
+		}
+	}
+	return fault.New(fault.Invalid, "the server does not run %q", asked).WithHint("Use one of: %s.", strings.Join(known, ", "))
+}
