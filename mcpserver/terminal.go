@@ -42,6 +42,7 @@ type terminal struct {
 	begun    bool // out holds a line, perhaps an empty one
 	rows     []line
 	row, col int
+	typed    int // characters put; the blanks that are filled in between are no more than these
 }
 
 // consume deals with what s begins with and returns the rest.
@@ -67,8 +68,12 @@ func (t *terminal) consume(s string) string {
 
 func (t *terminal) put(r rune) {
 	l := t.rows[t.row]
+	if t.typed++; t.col-len(l) > t.typed {
+		t.col = len(l)
+	}
 	for len(l) < t.col {
 		l = append(l, ' ') // the line above may be shorter
+		t.typed--
 	}
 	if t.col < len(l) {
 		l[t.col] = r
