@@ -180,17 +180,23 @@ func (s *server) token(t *testing.T, args ...string) string {
 // connect opens an MCP client with a token.
 func (s *server) connect(t *testing.T, token string) *client.Client {
 	t.Helper()
+	return s.connectAs(t, token, mcp.LATEST_PROTOCOL_VERSION)
+}
+
+// connectAs is connect for a client of one revision that can do something.
+func (s *server) connectAs(t *testing.T, token, version string, can ...client.ClientOption) *client.Client {
+	t.Helper()
 	tr, err := transport.NewStreamableHTTP(s.url, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.NewClient(tr)
+	c := client.NewClient(tr, can...)
 	t.Cleanup(func() { c.Close() })
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	hello.Params.ProtocolVersion = version
 	hello.Params.ClientInfo = mcp.Implementation{Name: "e2e", Version: "1"}
 	if _, err := c.Initialize(t.Context(), hello); err != nil {
 		t.Fatalf("initialize: %v\n%s", err, s.logged())
