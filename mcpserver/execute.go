@@ -42,7 +42,7 @@ func (s *service) executeTool(language string) toolSpec {
 			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
 			mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
 				mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
-					"and that session ends after 5 minutes unless it is used again")),
+					"and that session ends after "+inWords(cfg.MintedIdle)+" unless it is used again")),
 			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
 				mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
 			waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
@@ -271,6 +271,19 @@ func statusText(r sessions.Result) string {
 		return "kernel died"
 	}
 	return string(r.Status)
+}
+
+// inWords writes a duration out: "5 minutes", "90 seconds".
+func inWords(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= unit.length && d%unit.length == 0 {
+			return plural(int64(d/unit.length), unit.name)
+		}
+	}
+	return plural(int64(d/time.Second), "second")
 }
 
 // seconds writes a duration as people read it: "0.12 s", "3.4 s", "75 s".

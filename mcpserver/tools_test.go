@@ -85,6 +85,17 @@ func TestToolListIsShort(t *testing.T) {
 	}
 }
 
+func TestToolSaysHowLongAMintedSessionLives(t *testing.T) {
+	for idle, want := range map[time.Duration]string{0: "after 5 minutes", time.Hour: "after 1 hour", 90 * time.Second: "after 90 seconds"} {
+		tools, _ := newWorld(t, func(c *sessions.Config) { c.MintedIdle = idle }).list()
+		for _, tool := range tools {
+			if said := tool.InputSchema.Properties["session_id"].Description; tool.Name == "execute_python" && !strings.Contains(said, want) {
+				t.Errorf("%v: %s", idle, said)
+			}
+		}
+	}
+}
+
 func TestToolsets(t *testing.T) {
 	for _, tt := range []struct {
 		sets []string

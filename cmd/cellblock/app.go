@@ -69,7 +69,8 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
-		Store: a.history, DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max, Logger: a.logger,
+		Store: a.history, DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
+		MintedIdle: cfg.Sessions.MintedIdle, Logger: a.logger,
 	})
 	if err != nil {
 		return err

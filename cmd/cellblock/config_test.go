@@ -106,7 +106,20 @@ func TestBadConfiguration(t *testing.T) {
 		"unset reference":      {"docker: {host: env:NOT_SET}\n", nil, nil, "NOT_SET"},
 		"root for kernels":     {"kernel_uid: 0\n", nil, nil, "never run as root"},
 		"unknown choice":       {"", nil, []string{"--sandbox", "brwap"}, "bwrap, none"},
-		"a list for an adress": {"addr: [a, b]\n", nil, nil, "addr"},
+		"a list for an adress": {"addr: [a, b]\n", nil, nil, `config.yaml): "[a b]" is not a text`},
+		"no number":            {"kernel_uid: abc\n", nil, nil, `config.yaml): "abc" is not a whole number`},
+		"no number, nested":    {"", []string{"CELLBLOCK_PROFILES_SESSION_PIDS=many"}, nil, `profiles.session.pids (CELLBLOCK_PROFILES_SESSION_PIDS): "many" is not a whole number`},
+		"no number, fraction":  {"profiles: {session: {cpus: all}}\n", nil, nil, `"all" is not a number`},
+		"neither true nor not": {"allow_unenforced: maybe\n", nil, nil, `"maybe" is not true or false`},
+		"a duration's flag":    {"", []string{"CELLBLOCK_TIMEOUT_MAX=9"}, nil, `(CELLBLOCK_TIMEOUT_MAX): "9" is not a duration; write it as 90s`},
+		"a group":              {"log: x\n", nil, nil, "log.format, log.level"},
+		"where it stands":      {"colour: x\n", nil, nil, "config.yaml"},
+		"no port":              {"", nil, []string{"--addr", "127.0.0.1"}, "127.0.0.1:8787"},
+		"an empty port":        {"", nil, []string{"--addr", "localhost:"}, "127.0.0.1:8787"},
+		"a port by no name":    {"", nil, []string{"--addr", "127.0.0.1:x"}, "65535"},
+		"a port too high":      {"addr: 127.0.0.1:99999\n", nil, nil, "65535"},
+		"a URL for an address": {"addr: http://127.0.0.1:8787\n", nil, nil, "127.0.0.1:8787"},
+		"no idle time":         {"sessions: {minted_idle: 0s}\n", nil, nil, "5m"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+)
+
+// check refuses values that break a rule. It makes paths absolute.
+func (c *Config) check() error {
+	choices := []struct {
+		key, value string
+		allowed    []string
+	}{
+		{"provisioner", c.Provisioner, []string{"auto", "docker", "local"}},
+		{"sandbox", c.Sandbox, []string{"bwrap", "none"}},
+		{"docker.carrier", c.Docker.Carrier, []string{"auto", "socket", "stdio"}},
+		{"log.level", strings.ToLower(c.Log.Level), []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, []string{"text", "json"}},
+	}
+	for _, choice := range choices {
+		if !slices.Contains(choice.allowed, choice.value) {
+			return fault.New(fault.Invalid, "configuration: %s is %q", choice.key, choice.value).
+				WithHint("Use one of: %s.", strings.Join(choice.allowed, ", "))
+		}
+	}
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" || strings.ContainsAny(host, " /") {
+		return fault.New(fault.Invalid, "configuration: addr is %q", c.Addr).
+			WithHint("Write host and port as 127.0.0.1:8787; a port is a number up to 65535, and 0 takes a free one.")
+	}
+	if c.Timeout.Default < time.Second || c.Timeout.Max < c.Timeout.Default {
+		return fault.New(fault.Invalid, "configuration: timeout.default is %s and timeout.max is %s", c.Timeout.Default, c.Timeout.Max).
+			WithHint("Both are durations as 10m or 1h; the default is at least 1s and not above the most.")
+	}
+	if c.Sessions.MintedIdle < time.Second {
+		return fault.New(fault.Invalid, "configuration: sessions.minted_idle is %s", c.Sessions.MintedIdle).
+			WithHint("Use a duration of at least 1s, such as 5m.")
+	}
+	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
+		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)
+	}
+	if c.Output.ImageSide < 64 || c.Output.ImageSide > 8192 {
+		return fault.New(fault.Invalid, "configuration: output.image_side is %d", c.Output.ImageSide).
+			WithHint("Use a number of pixels between 64 and 8192.")
+	}
+	if c.KernelUID <= 0 || c.KernelGID <= 0 {
+		return fault.New(fault.Invalid, "configuration: kernel_uid is %d and kernel_gid is %d", c.KernelUID, c.KernelGID).
+			WithHint("Kernels never run as root: use numbers above 0.")
+	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.Trim(u.Path, "/") != "") {
+		return fault.New(fault.Invalid, "configuration: public_url is %q", c.PublicURL).
+			WithHint("Write it as https://cells.example.com, without a path.")
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	for name, p := range c.Profiles {
+		if err := p.check(name); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []*string{&c.DataDir, &c.RunDir} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return fault.New(fault.Invalid, "configuration: %w", err)
+		}
+		*dir = abs
+	}
+	return nil
+}
+
+// check refuses limits under which no kernel comes up: what would then fail says nothing of the reason.
+func (p ProfileConfig) check(name string) error {
+	for _, limit := range []struct {
+		key          string
+		value, least float64
+		unit         string
+	}{
+		{"memory", float64(p.Memory), 128 << 20, "128MB"}, {"cpus", p.CPUs, 0.1, "0.1"}, {"pids", float64(p.PIDs), 32, "32"},
+		{"file_size", float64(p.FileSize), 1 << 20, "1MB"}, {"tmp", float64(p.Tmp), 1 << 20, "1MB"}, {"files", float64(p.Files), 64, "64"},
+	} {
+		if limit.value != 0 && limit.value < limit.least {
+			return fault.New(fault.Invalid, "configuration: profiles.%s.%s is too little for a kernel", name, limit.key).
+				WithHint("Give it at least %s, or 0 for no limit.", limit.unit)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/v2"
+
+	"cellblock/internal/fault"
+)
+
+// origins say for each key where its value comes from: a file, a variable, a flag.
+type origins map[string]string
+
+// decode makes a Config of all values.
+func decode(k *koanf.Koanf, where origins) (*Config, error) {
+	var cfg Config
+	err := k.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: &cfg, WeaklyTypedInput: true, ErrorUnused: true,
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.TextUnmarshallerHookFunc(),
+			decodeDuration,
+			mapstructure.StringToSliceHookFunc(",")),
+	}})
+	if err != nil {
+		return nil, where.explain(err)
+	}
+	return &cfg, nil
+}
+
+// decodeDuration reads durations, and only with a unit: a bare 5 would be five nanoseconds.
+func decodeDuration(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	text := fmt.Sprint(value)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m or 1h", text)
+	}
+	return d, nil
+}
+
+// explain says which value cannot be read, where it stands and what is wanted there.
+func (o origins) explain(err error) error {
+	var broken *mapstructure.DecodeError
+	if !errors.As(err, &broken) {
+		return fault.New(fault.Invalid, "configuration: %w", err)
+	}
+	key := strings.NewReplacer("[", ".", "]", "").Replace(broken.Name())
+	why := broken.Unwrap()
+	var unread *mapstructure.ParseError
+	var misplaced *mapstructure.UnconvertibleTypeError
+	switch {
+	case errors.As(why, &unread):
+		why = fmt.Errorf("%q is not %s", fmt.Sprint(unread.Value), wanted(unread.Expected.Kind()))
+	case errors.As(why, &misplaced):
+		why = fmt.Errorf("%q is not %s", fmt.Sprint(misplaced.Value), wanted(misplaced.Expected.Kind()))
+	}
+	if where := o[key]; where != "" {
+		key += " (" + where + ")"
+	}
+	return fault.New(fault.Invalid, "configuration: %s: %w", key, why)
+}
+
+// wanted is what can be read as a kind, in words.
+func wanted(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "a group of keys"
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
+)
+
+// sources are where configuration comes from; tests give their own.
+type sources struct {
+	flags   *pflag.FlagSet
+	environ []string
+	// files are candidates in order of preference; only the first that exists is read. When named is set, it must exist.
+	files []string
+	named string
+}
+
+// configFiles lists where a configuration file is looked for.
+func configFiles() []string {
+	files := []string{"cellblock.yaml"}
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append(files, filepath.Join(dir, "cellblock", "config.yaml"))
+	}
+	return append(files, "/etc/cellblock/config.yaml")
+}
+
+// environment variables with our prefix that are not configuration keys.
+var foreignEnv = []string{"CELLBLOCK_CONFIG", "CELLBLOCK_TOKEN", "CELLBLOCK_URL", "CELLBLOCK_SHIM_BINARY"}
+
+// loadConfig reads all layers and checks the result.
+func loadConfig(src sources) (*Config, error) {
+	k := koanf.New(".")
+	base := defaults()
+	known := make([]string, 0, len(base))
+	for key := range base {
+		known = append(known, key)
+	}
+	slices.Sort(known)
+	fromFile, path, err := src.fromFile()
+	if err != nil {
+		return nil, err
+	}
+	environment, err := src.fromEnv(known)
+	if err != nil {
+		return nil, err
+	}
+	where := origins{}
+	for _, layer := range []struct {
+		values map[string]any
+		origin func(key string) string
+	}{
+		{base, func(string) string { return "default" }},
+		{fromFile, func(string) string { return path }},
+		{environment, envName},
+		{src.fromFlags(known), func(key string) string { return "--" + flagName(key) }},
+	} {
+		for key := range layer.values {
+			where[key] = layer.origin(key)
+			if err := checkKey(key, where[key], known); err != nil {
+				return nil, err
+			}
+		}
+		if err := src.resolveEnvReferences(layer.values); err != nil {
+			return nil, err
+		}
+		if err := k.Load(confmap.Provider(layer.values, "."), nil); err != nil {
+			return nil, err
+		}
+	}
+	cfg, err := decode(k, where)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, cfg.check()
+}
+
+// checkKey refuses unknown keys. images.* and profiles.* take any name below them.
+func checkKey(key, origin string, known []string) error {
+	if slices.Contains(known, key) || strings.HasPrefix(key, "images.") {
+		return nil
+	}
+	err := fault.New(fault.Invalid, "configuration: unknown key %q (%s)", key, origin)
+	below := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, key+".") })
+	if len(below) > 0 {
+		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
+	}
+	if near := nearest.Of(key, known); near != "" {
+		return err.WithHint("Did you mean %q?", near)
+	}
+	return err.WithHint("Known keys: %s.", strings.Join(known, ", "))
+}
+
+// fromFile reads the file, and returns which one it is.
+func (s sources) fromFile() (values map[string]any, path string, err error) {
+	path = s.named
+	if path == "" {
+		for _, candidate := range s.files {
+			if _, err := os.Stat(candidate); err == nil {
+				path = candidate
+				break
+			}
+		}
+	}
+	if path == "" {
+		return nil, "", nil
+	}
+	k := koanf.New(".")
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, path, fault.New(fault.NotFound, "configuration: no file %s", path).
+				WithHint("Check --config and CELLBLOCK_CONFIG.")
+		}
+		return nil, path, fault.New(fault.Invalid, "configuration: %s: %w", path, err)
+	}
+	return k.All(), path, nil
+}
+
+func envName(key string) string {
+	return "CELLBLOCK_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+func (s sources) fromEnv(known []string) (map[string]any, error) {
+	byName := make(map[string]string, len(known))
+	names := make([]string, 0, len(known))
+	for _, key := range known {
+		byName[envName(key)] = key
+		names = append(names, envName(key))
+	}
+	values := map[string]any{}
+	for _, kv := range s.environ {
+		name, value, _ := strings.Cut(kv, "=")
+		switch key, ok := byName[name]; {
+		case ok:
+			values[key] = value
+		case name == "LOG_LEVEL" && values["log.level"] == nil:
+			values["log.level"] = strings.ToLower(value)
+		case strings.HasPrefix(name, "CELLBLOCK_IMAGES_"):
+			values["images."+strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_IMAGES_"))] = value
+		case strings.HasPrefix(name, "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
+			err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
+			if near := nearest.Of(name, names); near != "" {
+				return nil, err.WithHint("Did you mean %s?", near)
+			}
+			return nil, err.WithHint("Unset it, or see docs/configuration.md for the names.")
+		}
+	}
+	return values, nil
+}
+
+func flagName(key string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(key) }
+
+// fromFlags takes the flags that were given; a flag is named like its key, with dashes.
+func (s sources) fromFlags(known []string) map[string]any {
+	values := map[string]any{}
+	if s.flags == nil {
+		return values
+	}
+	s.flags.Visit(func(f *pflag.Flag) {
+		if i := slices.IndexFunc(known, func(key string) bool { return flagName(key) == f.Name }); i >= 0 {
+			values[known[i]] = f.Value.String()
+		}
+	})
+	return values
+}
+
+// resolveEnvReferences replaces values "env:NAME" by the variable's value.
+func (s sources) resolveEnvReferences(values map[string]any) error {
+	for key, v := range values {
+		text, ok := v.(string)
+		if !ok || !strings.HasPrefix(text, "env:") {
+			continue
+		}
+		name := strings.TrimPrefix(text, "env:")
+		i := slices.IndexFunc(s.environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		if i < 0 {
+			return fault.New(fault.Invalid, "configuration: %s refers to the environment variable %s, which is not set", key, name)
+		}
+		values[key] = strings.TrimPrefix(s.environ[i], name+"=")
+	}
+	return nil
+}
