@@ -9,9 +9,9 @@ import (
 	"cellblock/internal/fault"
 )
 
-// saver puts what happens in one session into the store, in the order in which it happened, and holds nobody up. While
-// one commit is on its way the next gathers, so that many small outputs cost few commits, and one alone is committed at
-// once. When the store does not work, what was not saved stays here and is tried again, until it works or the session is
+// saver puts what happens in one session into the store, in the order in which it happened, and holds nobody up. What
+// comes gathers for a moment, and while a commit is on its way, so that many small outputs cost few commits, and a short
+// cell one. Who waits for a commit has it made at once. When the store does not work, what was not saved stays here and is tried again, until it works or the session is
 // gone.
 type saver struct {
 	store Store
@@ -27,8 +27,9 @@ type saver struct {
 	err     error   // why the last attempt failed; nil while the store works
 	lost    bool    // nothing more will be saved, because the store says that it contradicts what is there
 	opened  bool    // open has returned, and what waits may be saved
-	active  bool    // the goroutine runs
-	stopped bool    // it will not be started any more
+	active  bool    // the goroutine runs, or timer will start it
+	timer   *time.Timer
+	stopped bool // it will not be started any more
 	changed chan struct{}
 
 	quit  chan struct{}
@@ -42,6 +43,8 @@ type entry struct {
 }
 
 const (
+	// gatherTime is how long a first change waits for more.
+	gatherTime = 5 * time.Millisecond
 	// firstPause and lastPause are how long a store that does not work is left alone, at first and at most.
 	firstPause = time.Second
 	lastPause  = 15 * time.Second
@@ -124,12 +127,33 @@ func (s *saver) push(e entry) bool {
 	return true
 }
 
-// wake starts the goroutine if there is something to do for it. Before open there is not. The caller holds s.mu.
+// wake has the goroutine started soon if there is something to do for it. Before open there is not. The caller holds s.mu.
 func (s *saver) wake() {
 	if !s.active && !s.stopped && len(s.waiting) > 0 && s.opened {
 		s.active = true
-		s.ended.Go(s.work)
+		s.timer = time.AfterFunc(gatherTime, s.now)
 	}
+}
+
+// now ends the gathering.
+func (s *saver) now() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hurry()
+}
+
+// hurry starts the goroutine now if it is to be started soon. The caller holds s.mu.
+func (s *saver) hurry() {
+	if s.timer == nil {
+		return
+	}
+	s.timer.Stop()
+	s.timer = nil
+	if s.stopped {
+		s.active = false
+		return
+	}
+	s.ended.Go(s.work)
 }
 
 // work saves what waits, and ends when nothing does.
@@ -295,6 +319,7 @@ func (s *saver) flush(ctx context.Context, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	s.mu.Lock()
+	s.hurry()
 	target := s.added
 	for s.done < target && s.err == nil {
 		changed := s.changed
@@ -335,6 +360,7 @@ func (s *saver) stop() {
 	s.mu.Lock()
 	if !s.stopped {
 		s.stopped = true
+		s.hurry()
 		close(s.quit)
 	}
 	s.mu.Unlock()

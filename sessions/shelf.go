@@ -113,6 +113,7 @@ func (r *record) room(ctx context.Context) {
 	}
 	eased := r.shelf.eased
 	r.mu.Unlock()
+	r.shelf.saver.now()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
