@@ -117,11 +117,15 @@ func (c EnvConfig) Verifier(defaultAudience string) (Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	audiences := c.Audiences
-	if len(audiences) == 0 && defaultAudience != "" {
-		audiences = []string{defaultAudience}
-	}
 	return NewKeyVerifier(KeyConfig{
-		PublicKey: key, Issuer: c.Issuer, Audiences: audiences, Algorithms: []string{c.Algorithm},
+		PublicKey: key, Issuer: c.Issuer, Audiences: c.AudiencesOr(defaultAudience), Algorithms: []string{c.Algorithm},
 	})
+}
+
+// AudiencesOr returns whom tokens must be meant for: MCP_AUDIENCE, or defaultAudience where that is not set.
+func (c EnvConfig) AudiencesOr(defaultAudience string) []string {
+	if len(c.Audiences) == 0 && defaultAudience != "" {
+		return []string{defaultAudience}
+	}
+	return c.Audiences
 }

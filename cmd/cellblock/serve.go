@@ -73,10 +73,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	if err != nil {
 		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
 	}
-	base := cfg.PublicURL
-	if base == "" {
-		base = "http://" + listener.Addr().String()
-	}
+	base := a.publicBase(cfg, listener.Addr(), os.Hostname)
 	verifier, tokenPath, err := verifierFor(env, cfg, base+"/mcp")
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -85,11 +82,34 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if !env.Dev() {
+		a.logger.Info("tokens are verified", "issuer", env.Issuer, "audience", env.AudiencesOr(base+"/mcp"))
+	}
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info("stopping: what runs has ten seconds to end; a second signal stops at once")
 	})()
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
 	return web.Serve(graceful, forced, listener, handler)
+}
+
+// publicBase is the address by which clients know the server, without a path. An address of the listener that stands for
+// all of this machine is none that they could use, or that tokens could be meant for: then it is the machine's name.
+func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (string, error)) string {
+	if cfg.PublicURL != "" {
+		return cfg.PublicURL
+	}
+	at, ok := listening.(*net.TCPAddr)
+	if !ok || !at.IP.IsUnspecified() {
+		return "http://" + listening.String()
+	}
+	name, err := hostname()
+	if err != nil || name == "" {
+		name = "localhost"
+	}
+	base := fmt.Sprintf("http://%s:%d", name, at.Port)
+	a.logger.Warn("addr names no host; clients and tokens are told this machine's name. Set public_url if they use another",
+		"addr", listening.String(), "public_url", base)
+	return base
 }
 
 // verifierFor returns what verifies tokens, and in dev mode the file that holds one.

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+)
+
+// What clients and tokens are told is an address that they can use.
+func TestPublicBase(t *testing.T) {
+	named := func() (string, error) { return "cells", nil }
+	nameless := func() (string, error) { return "", errors.New("no name") }
+	for _, tt := range []struct {
+		name, public, listening string
+		hostname                func() (string, error)
+		want                    string
+		warns                   bool
+	}{
+		{"loopback", "", "127.0.0.1:8787", named, "http://127.0.0.1:8787", false},
+		{"one address", "", "192.0.2.7:80", named, "http://192.0.2.7:80", false},
+		{"IPv6", "", "[2001:db8::1]:80", named, "http://[2001:db8::1]:80", false},
+		{"all addresses", "", "0.0.0.0:8787", named, "http://cells:8787", true},
+		{"all of IPv6", "", "[::]:8787", named, "http://cells:8787", true},
+		{"a machine without a name", "", "[::]:8787", nameless, "http://localhost:8787", true},
+		{"behind a proxy", "https://cells.example.com", "[::]:8787", named, "https://cells.example.com", false},
+	} {
+		at, err := net.ResolveTCPAddr("tcp", tt.listening)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		a := &app{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		if got := a.publicBase(&Config{PublicURL: tt.public}, at, tt.hostname); got != tt.want {
+			t.Errorf("%s: %s", tt.name, got)
+		}
+		if warned := strings.Contains(log.String(), tt.want) && strings.Contains(log.String(), "public_url"); warned != tt.warns {
+			t.Errorf("%s: the log says %q", tt.name, log.String())
+		}
+	}
+}
