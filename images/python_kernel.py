@@ -21,7 +21,7 @@ class App(IPKernelApp):
         show_whole_errors(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
-        say_why_there_is_no_input(self.kernel)
+        ask_after_output(self.kernel)
 
 
 App.launch_instance()
