@@ -131,7 +131,9 @@ func (d doctor) engine(ctx context.Context) finding {
 	f := finding{name: "engine"}
 	p, where, err := d.docker(ctx, nil)
 	if err != nil {
-		f.err = err
+		if f.err = err; d.cfg.Docker.Host == "" && os.Getenv("DOCKER_HOST") == "" {
+			f.notes = []string{"looked for: " + strings.Join(docker.Sockets(), ", ")}
+		}
 		return f
 	}
 	defer p.Close()

@@ -39,7 +39,8 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	}
 	sandbox, sandboxErr := localBackend(ctx, cfg, slot, logger)
 	if sandboxErr == nil {
-		logger.Info("no container engine is used; kernels run in the sandbox", "reason", engineErr, "hint", fault.Hint(engineErr))
+		logger.Info("kernels run in the sandbox: " + engineErr.Error())
+		logger.Debug("no container engine is used", "tried", docker.Sockets(), "hint", fault.Hint(engineErr))
 		return sandbox, nil
 	}
 	err := fault.New(fault.Unavailable, "nothing here can run kernels: %v; %v", sandboxErr, engineErr)

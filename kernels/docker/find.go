@@ -30,8 +30,8 @@ const minAPI = "1.40"
 const probeTime = 10 * time.Second
 
 // Find returns the address and the kind of the engine to use: what DOCKER_HOST names if it is set, else the first of the
-// well-known sockets of Docker, rootless Docker, Podman, Docker Desktop, Colima and their like behind which an engine
-// answers. The error names all that was tried, and its hint what to do about the most promising of them.
+// well-known sockets of Docker, rootless Docker, Podman, Docker Desktop, Colima and their like (Sockets) behind which an
+// engine answers. The error is about the most promising of them, and its hint says what to do.
 func Find(ctx context.Context) (host, kind string, err error) {
 	if host := os.Getenv("DOCKER_HOST"); host != "" {
 		kind, err := probe(ctx, host)
@@ -40,8 +40,11 @@ func Find(ctx context.Context) (host, kind string, err error) {
 		}
 		return host, kind, nil
 	}
-	return findAmong(ctx, candidates(os.Getenv, runtime.GOOS))
+	return findAmong(ctx, Sockets())
 }
+
+// Sockets are the addresses that Find tries where DOCKER_HOST is not set, the likeliest first.
+func Sockets() []string { return candidates(os.Getenv, runtime.GOOS) }
 
 // findAmong returns the first host that answers.
 func findAmong(ctx context.Context, hosts []string) (string, string, error) {
@@ -63,7 +66,7 @@ func findAmong(ctx context.Context, hosts []string) (string, string, error) {
 			return "", "", engineError("", err)
 		}
 	}
-	return "", "", fault.New(fault.Unavailable, "no container engine answers; tried %s, and DOCKER_HOST is not set", strings.Join(hosts, ", ")).
+	return "", "", fault.New(fault.Unavailable, "no container engine answers at the usual sockets, and DOCKER_HOST is not set").
 		WithHint("Start Docker or Podman, or set DOCKER_HOST to the engine's socket.")
 }
 

@@ -111,7 +111,7 @@ func TestFindSaysWhatIsWrong(t *testing.T) {
 		hosts []string
 		text  []string
 	}{
-		"none":       {[]string{"unix:///nowhere/a.sock", "unix:///nowhere/b.sock"}, []string{"/nowhere/a.sock", "/nowhere/b.sock", "DOCKER_HOST", "Start Docker or Podman"}},
+		"none":       {[]string{"unix:///nowhere/a.sock", "unix:///nowhere/b.sock"}, []string{"no container engine answers", "DOCKER_HOST", "Start Docker or Podman"}},
 		"too old":    {[]string{old}, []string{"too old", "1.39", "1.40", "Upgrade"}},
 		"not socket": {[]string{"unix://" + shortDir(t)}, []string{"cannot be reached"}},
 		"nonsense":   {[]string{"docker.sock"}, []string{"docker.sock", "unix:///"}},
