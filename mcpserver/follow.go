@@ -146,7 +146,7 @@ func (s *service) notRun(ctx context.Context, e *sessions.Execution, v view) *mc
 	case errors.Is(cause, transport.ErrShutdown):
 		how = "its call ended with the server"
 		err = fault.New(fault.Unavailable, "the server is shutting down, so this call ends before its cell does").
-			WithHint("in a minute, %s says what became of the cell, if its kernel outlives the server", readOn(e, v.next))
+			WithHint("when it is back, %s says what became of the cell", readOn(e, v.next))
 	case cause != nil:
 		err = fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell is being stopped", cause).
 			WithHint("what it has printed can be read with %s", readOn(e, 0))

@@ -165,7 +165,8 @@ func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, s
 			return err
 		}
 		var cell unfinished
-		if cell, more = stillRunning(result); more {
+		cell, more = stillRunning(result)
+		if more = more && !result.IsError; more { // an error: the server stops
 			result, err = cell.readOn(ctx, c)
 		}
 	}
