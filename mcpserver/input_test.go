@@ -19,7 +19,7 @@ import (
 type person struct {
 	*httpClient
 	asked []string
-	// answer is what the user does about a form with a message, as an ElicitResult.
+	// answer is what the user does about a form with a message: an ElicitResult, an error of JSON-RPC, or nil for nothing.
 	answer func(message string) map[string]any
 }
 
@@ -97,7 +97,11 @@ func (p *person) send(ctx context.Context, tool string, args map[string]any, mor
 		switch question.Method {
 		case "elicitation/create":
 			if answer := p.ask(question.Params); answer != nil {
-				_ = p.post(p.t.Context(), map[string]any{"jsonrpc": "2.0", "id": question.ID, "result": answer}).Body.Close()
+				kind := "result"
+				if answer["code"] != nil {
+					kind = "error"
+				}
+				_ = p.post(p.t.Context(), map[string]any{"jsonrpc": "2.0", "id": question.ID, kind: answer}).Body.Close()
 			}
 		case "":
 			if err := json.Unmarshal([]byte(line), &last); err != nil {
@@ -160,8 +164,11 @@ func TestInputAsksTheUser(t *testing.T) {
 		if want := []string{"Code in session s asks for input: name?", "Code in session s asks for input: (it does not say what for)"}; strings.Join(p.asked, "|") != strings.Join(want, "|") {
 			t.Errorf("the user was asked %q", p.asked)
 		}
+		if minted := p.run(map[string]any{"code": "input name?"}); !strings.Contains(minted.text(), "3\n[session ") || !strings.Contains(minted.text(), "(new: pass this session_id") {
+			t.Errorf("in a new session: %s", minted.text())
+		}
 		many := p.run(cellOf("s", strings.Repeat("input more\n", 15)))
-		expectText(t, many.text(), "3\n4\n", "17\n", "[session s · cell 2 · ok")
+		expectText(t, many.text(), "4\n5\n", "18\n", "[session s · cell 2 · ok")
 	})
 }
 
@@ -322,6 +329,12 @@ func TestConnectionLostWhileTheUserIsAsked(t *testing.T) {
 	p.send(ctx, "execute_python", cellOf("s", "print before\ninput name?"), nil)
 	got := p.send(t.Context(), "get_execution", map[string]any{"session_id": "s", "execution_id": 1}, nil)
 	expectText(t, got.text(), "before\n", "EOFError: the user could not be asked, ", "put the value into the code", "cell 1 · error")
+}
+
+// A client that says that it can ask, and then cannot.
+func TestClientThatCannotAskAfterAll(t *testing.T) {
+	p := newPerson(t, serveHTTP(t, newWorld(t)), mcp.ProtocolVersion20251125, says(map[string]any{"code": -32601, "message": "no screen"}))
+	expectText(t, p.run(cellOf("s", "input name?")).text(), "EOFError: the user could not be asked, ", "no screen", "put the value into the code")
 }
 
 // The time that the user takes is not the call's: from his answer on it waits as long again.
