@@ -35,15 +35,6 @@ const (
 	devRefresh  = 24 * time.Hour
 )
 
-// DevScopes returns all that there is to allow: what the token in the data folder carries.
-func DevScopes() []string {
-	return []string{
-		"python:execute", "javascript:execute", "typescript:execute", "bash:execute", "r:execute",
-		"sessions:read", "sessions:manage", "files:read", "files:write", "images:manage",
-		"profile:session", "profile:isolated", "profile:development",
-	}
-}
-
 // Dev is dev mode: a key pair of this installation's own, which signs tokens for whoever can read the data folder.
 type Dev struct {
 	dir    string

@@ -64,20 +64,12 @@ func (s TokenSpec) check() error {
 			WithHint("Use at most %d bytes of printable text.", maxName)
 	}
 	for _, scope := range s.Scopes {
-		if !isScope(scope) {
-			return fault.New(fault.Invalid, "%q is no scope", scope).
-				WithHint("Name scopes such as %s, without spaces or quotes.", DevScopes()[0])
+		if err := checkScope(scope); err != nil {
+			return err
 		}
 	}
 	if s.Lifetime < time.Second || s.Lifetime > maxLifetime {
 		return fault.New(fault.Invalid, "a lifetime of %s", s.Lifetime).WithHint("Use 1s to %s.", maxLifetime)
 	}
 	return nil
-}
-
-// isScope tells whether s is a scope-token (RFC 6749, section 3.3).
-func isScope(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r > '~' || r == '"' || r == '\\'
-	})
 }

@@ -37,7 +37,7 @@ data folder accept it. With an identity provider, get tokens from there.`,
 		},
 	}
 	cmd.Flags().StringVar(&spec.Subject, "subject", "dev", "whom the token names; sessions belong to it")
-	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do (default: everything)")
+	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do, as python:execute,sessions:read (default: everything)")
 	spec.Lifetime = 30 * 24 * time.Hour
 	cmd.Flags().Var(&durationFlag{value: &spec.Lifetime}, "lifetime", "how long it is good for")
 	return cmd

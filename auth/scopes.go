@@ -1,0 +1,39 @@
+package auth
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
+)
+
+// DevScopes returns all that there is to allow: what the token in the data folder carries.
+func DevScopes() []string {
+	return []string{
+		"python:execute", "javascript:execute", "typescript:execute", "bash:execute", "r:execute",
+		"sessions:read", "sessions:manage", "files:read", "files:write", "images:manage",
+		"profile:session", "profile:isolated", "profile:development",
+	}
+}
+
+// openScope is a scope of a language or a profile that an operator may add.
+var openScope = regexp.MustCompile(`^([a-z][a-z0-9_+-]*:execute|profile:[A-Za-z0-9._-]+)$`)
+
+// checkScope refuses what no server of ours asks for: a token with it would be refused later, and elsewhere.
+func checkScope(scope string) error {
+	if slices.Contains(DevScopes(), scope) || openScope.MatchString(scope) {
+		return nil
+	}
+	err := fault.New(fault.Invalid, "%q is no scope", scope)
+	if near := nearest.Of(scope, DevScopes()); near != "" {
+		return err.WithHint("Did you mean %s?", near)
+	}
+	return err.WithHint("Use %s, <language>:execute or profile:<name>.", strings.Join(fixedScopes(), ", "))
+}
+
+// fixedScopes are those that are not of a language or a profile.
+func fixedScopes() []string {
+	return slices.DeleteFunc(DevScopes(), openScope.MatchString)
+}
