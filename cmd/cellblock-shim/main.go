@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"cellblock/internal/timerslack"
 	"cellblock/kernels/shim"
 	"cellblock/kernels/stream"
 )
@@ -25,6 +26,7 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "cellblock-shim takes no arguments: cellblock starts it")
 		return shim.ExitUsage
 	}
+	timerslack.Widen()
 	config, err := shim.ParseConfig(os.Getenv(stream.ConfigEnv))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cellblock-shim:", err)

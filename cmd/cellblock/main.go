@@ -7,18 +7,23 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
 	"cellblock/internal/nearest"
+	"cellblock/internal/timerslack"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
+	if slices.Contains(os.Args, "serve") || slices.Contains(os.Args, "stdio") {
+		timerslack.Widen()
+	}
 	switch err := newRoot().Execute(); {
 	case errors.Is(err, errCellFailed):
 		os.Exit(1)

@@ -26,6 +26,7 @@ var lifeCases = []suiteCase{
 	{"item 8: kill children", false, testKillChildren},
 	{"item 8: restart in place stops what nothing else stops", false, testRestart},
 	{"statistics", false, testStats},
+	{"timers are as exact as everywhere", true, testTimers},
 }
 
 func testLaunch(f *suite) {
@@ -47,6 +48,10 @@ func testState(f *suite) {
 	b := f.launch()
 	b.python(f.say("x = 41", "set x 42"))
 	b.want(f.say("x + 1", "get x"), "42")
+}
+
+func testTimers(f *suite) {
+	f.launch().want("int(open('/proc/self/timerslack_ns').read())", "50000")
 }
 
 func testTwo(f *suite) {
@@ -177,7 +182,7 @@ func testInterruptAnytime(f *suite) {
 		delay := time.Duration(i) * 50 * time.Microsecond
 		sleeping := b.execute("import time; time.sleep(1000)")
 		<-sleeping.Begun()
-		time.Sleep(delay)
+		<-time.After(delay)
 		f.must(b.client.Interrupt(f.ctx()))
 		select {
 		case <-sleeping.Done():
@@ -189,7 +194,7 @@ func testInterruptAnytime(f *suite) {
 		}
 		brief := b.execute("1+1")
 		<-brief.Begun()
-		time.Sleep(delay)
+		<-time.After(delay)
 		f.must(b.client.Interrupt(f.ctx()))
 		b.rest(brief)
 		if r := brief.Result(); r.Reason != "" || r.Status != kernels.StatusOK {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cellblock/internal/timerslack"
 	"cellblock/kernels/stream"
 )
 
@@ -60,6 +61,9 @@ func launch(arg string) error {
 	// /proc may be read-only.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	runtime.LockOSThread() // what follows is a thread's, and must be that of exec
+	if err := timerslack.Restore(); err != nil {
+		return fmt.Errorf("timer slack: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
