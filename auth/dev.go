@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/secretfile"
 )
 
 // What tokens of dev mode carry in iss and aud.
@@ -83,9 +84,9 @@ func ensureFolder(dir string) error {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return secretError("read", err)
+		return fault.New(fault.Unavailable, "cannot read the data folder: %w", err).WithHint("Choose another with --data-dir.")
 	}
-	if !sealed(info) {
+	if !secretfile.Sealed(info) {
 		return fault.New(fault.Invalid, "everybody can write to the data folder %s", dir).
 			WithHint("Type chmod 700 %s, or choose another with --data-dir.", dir)
 	}
@@ -98,32 +99,25 @@ func (d *Dev) Verifier() Verifier { return d.verify }
 // TokenPath is the file that holds a token with all of DevScopes.
 func (d *Dev) TokenPath() string { return filepath.Join(d.dir, devToken) }
 
-// ensureKey reads the private key, making it first if there is none. Of several processes that make one at once, one
-// wins and all read that one.
+// ensureKey reads the private key, making it first if there is none.
 func ensureKey(path string) (*rsa.PrivateKey, error) {
-	data, err := readSecret(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := createKey(path); err != nil {
-			return nil, err
-		}
-		data, err = readSecret(path)
-	}
+	data, err := secretfile.Ensure(path, newDevKey)
 	if err != nil {
 		return nil, err
 	}
 	return parseDevKey(path, data)
 }
 
-func createKey(path string) error {
+func newDevKey() ([]byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, devKeyBits)
 	if err != nil {
-		return fault.New(fault.Internal, "cannot generate a key: %w", err)
+		return nil, fault.New(fault.Internal, "cannot generate a key: %w", err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return fault.New(fault.Internal, "cannot encode a key: %w", err)
+		return nil, fault.New(fault.Internal, "cannot encode a key: %w", err)
 	}
-	return createSecret(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
 func parseDevKey(path string, data []byte) (*rsa.PrivateKey, error) {
@@ -152,13 +146,13 @@ func (d *Dev) ensurePublicKey() error {
 	if have, err := os.ReadFile(path); err == nil && string(have) == string(want) {
 		return nil
 	}
-	return replaceSecret(path, want)
+	return secretfile.Replace(path, want)
 }
 
 // ensureToken replaces the token in the data folder unless it serves as it is. Two processes may both write one; either
 // token holds, whichever comes last.
 func (d *Dev) ensureToken() error {
-	data, err := readSecret(d.TokenPath())
+	data, err := secretfile.Read(d.TokenPath())
 	switch {
 	case err == nil && d.serves(strings.TrimSpace(string(data))):
 		return nil
@@ -169,7 +163,7 @@ func (d *Dev) ensureToken() error {
 	if err != nil {
 		return err
 	}
-	return replaceSecret(d.TokenPath(), []byte(token+"\n"))
+	return secretfile.Replace(d.TokenPath(), []byte(token+"\n"))
 }
 
 func (d *Dev) serves(token string) bool {

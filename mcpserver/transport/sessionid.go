@@ -6,12 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/internal/secretfile"
 )
 
 // SessionKey is the secret that proves an Mcp-Session-Id. An id is
@@ -34,42 +33,18 @@ const (
 	idMACDomain = "cellblock Mcp-Session-Id\x00"
 )
 
-// LoadSessionKey reads the key from a file, mode 0600, which it makes if it is missing. Processes that start at once
-// with one file get one key.
+// LoadSessionKey reads the key from a file that only this user may read, which it makes if it is missing. Processes that
+// start at once with one file get one key.
 func LoadSessionKey(path string) (SessionKey, error) {
-	key, err := readKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	if err := makeKey(path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("session key: %w", err)
-	}
-	return readKey(path)
-}
-
-func readKey(path string) (SessionKey, error) {
-	key, err := os.ReadFile(path)
+	key, err := secretfile.Ensure(path, func() ([]byte, error) { return NewSessionKey(), nil })
 	if err != nil {
 		return nil, fmt.Errorf("session key: %w", err)
 	}
 	if len(key) != keyBytes {
-		return nil, fmt.Errorf("session key: %s has %d bytes, not %d; remove it and a new one is made", path, len(key), keyBytes)
+		return nil, fault.New(fault.Invalid, "session key: %s has %d bytes, not %d", path, len(key), keyBytes).
+			WithHint("Remove it; a new one is made.")
 	}
 	return key, nil
-}
-
-// makeKey puts a whole new key in place or leaves what is there.
-func makeKey(path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(NewSessionKey())
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }
 
 // NewSessionKey returns a key that no other process has.

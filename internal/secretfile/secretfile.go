@@ -1,4 +1,6 @@
-package auth
+// Package secretfile keeps secrets of an installation in files that only the server's user may read. Any number of
+// processes may ask for one at once: a file appears whole or not at all, and all of them get the same.
+package secretfile
 
 import (
 	"errors"
@@ -10,39 +12,58 @@ import (
 	"cellblock/internal/fault"
 )
 
-// readSecret reads a file that only its owner may read. It returns fs.ErrNotExist (wrapped) if there is none, and Invalid
-// for what is no regular file, can be read by others, or belongs to somebody else: whoever else had the private key could
-// mint tokens.
-func readSecret(path string) ([]byte, error) {
+// maxFile is far above any secret, in bytes.
+const maxFile = 256 << 10
+
+// Ensure returns what the file holds. If there is none, it is made of what fresh returns; of several processes that do so,
+// one wins. Its errors are those of Read and Replace, and fresh's own.
+func Ensure(path string, fresh func() ([]byte, error)) ([]byte, error) {
+	data, err := Read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	made, err := fresh()
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path, made); err != nil {
+		return nil, err
+	}
+	return Read(path)
+}
+
+// Read reads a file that only its owner may read. It returns fs.ErrNotExist (wrapped) if there is none, and Invalid for
+// what is no regular file, can be read by others, or belongs to somebody else.
+func Read(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, secretError("read", err)
+		return nil, failed("read", err)
 	}
-	if err := checkSecret(path, info); err != nil {
+	if err := check(path, info); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, secretError("read", err)
+		return nil, failed("read", err)
 	}
 	defer f.Close()
 	opened, err := f.Stat()
 	if err != nil {
-		return nil, secretError("read", err)
+		return nil, failed("read", err)
 	}
 	if !os.SameFile(info, opened) { // exchanged since: judge what was opened
-		if err := checkSecret(path, opened); err != nil {
+		if err := check(path, opened); err != nil {
 			return nil, err
 		}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return nil, secretError("read", err)
+		return nil, failed("read", err)
 	}
 	return data, nil
 }
 
-func checkSecret(path string, info fs.FileInfo) error {
+func check(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fault.New(fault.Invalid, "%s is not a regular file", path).
 			WithHint("Remove it; the next start makes a new one.")
@@ -58,9 +79,9 @@ func checkSecret(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// createSecret makes a file with data unless there is one already, which is no error. It appears whole or not at all: a
+// create makes a file with data unless there is one already, which is no error. It appears whole or not at all: a
 // link, unlike a rename, does not replace.
-func createSecret(path string, data []byte) error {
+func create(path string, data []byte) error {
 	temp, err := writeTemp(path, data)
 	if err != nil {
 		return err
@@ -73,15 +94,15 @@ func createSecret(path string, data []byte) error {
 	return nil
 }
 
-// replaceSecret makes or replaces a file with data, whole.
-func replaceSecret(path string, data []byte) error {
+// Replace makes or replaces a file with data, whole.
+func Replace(path string, data []byte) error {
 	temp, err := writeTemp(path, data)
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
 		os.Remove(temp)
-		return secretError("write", err)
+		return failed("write", err)
 	}
 	return nil
 }
@@ -90,7 +111,7 @@ func replaceSecret(path string, data []byte) error {
 func writeTemp(path string, data []byte) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return "", secretError("write", err)
+		return "", failed("write", err)
 	}
 	_, err = f.Write(data)
 	if err == nil {
@@ -101,12 +122,12 @@ func writeTemp(path string, data []byte) (name string, err error) {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return "", secretError("write", err)
+		return "", failed("write", err)
 	}
 	return f.Name(), nil
 }
 
-func secretError(verb string, err error) error {
+func failed(verb string, err error) error {
 	return fault.New(fault.Unavailable, "cannot %s in the data folder: %w", verb, err).
 		WithHint("Let the server's user read and write there, or choose another folder with --data-dir.")
 }

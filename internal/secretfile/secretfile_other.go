@@ -1,6 +1,6 @@
 //go:build !unix
 
-package auth
+package secretfile
 
 import "io/fs"
 
@@ -10,5 +10,5 @@ func private(fs.FileInfo) bool { return true }
 // ours is always true where files carry no user id.
 func ours(fs.FileInfo) bool { return true }
 
-// sealed is always true where mode bits say nothing.
-func sealed(fs.FileInfo) bool { return true }
+// Sealed is always true where mode bits say nothing.
+func Sealed(fs.FileInfo) bool { return true }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package auth
+package secretfile
 
 import (
 	"io/fs"
@@ -17,7 +17,7 @@ func ours(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
-// sealed tells whether not everybody can exchange the folder's files.
-func sealed(info fs.FileInfo) bool {
+// Sealed tells whether not everybody can exchange the folder's files.
+func Sealed(info fs.FileInfo) bool {
 	return info.Mode().Perm()&0o002 == 0 || info.Mode()&fs.ModeSticky != 0
 }
