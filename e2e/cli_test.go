@@ -259,6 +259,9 @@ func TestBadCommandLines(t *testing.T) {
 		"unknown provisioner": {nil, []string{"serve", "--provisioner", "dokcer"}, "auto, docker, local"},
 		"unknown variable":    {[]string{"CELLBLOCK_ADR=x"}, []string{"serve"}, "CELLBLOCK_ADDR"},
 		"unknown MCP name":    {[]string{"MCP_JWKS_URL=x"}, []string{"serve"}, "MCP_JWKS_URI"},
+		"a bad port":          {nil, []string{"serve", "--addr", "127.0.0.1:x"}, "127.0.0.1:8787"},
+		"an unknown scope":    {nil, []string{"token", "--scopes", "bogus"}, "<language>:execute"},
+		"no duration":         {nil, []string{"token", "--lifetime", "5"}, "write it as 90s"},
 		"missing file":        {nil, []string{"serve", "--config", "/nonexistent.yaml"}, "/nonexistent.yaml"},
 		"no such engine":      {nil, []string{"serve", "--provisioner", "docker", "--docker-host", "unix:///nonexistent.sock"}, "/nonexistent.sock"},
 	}

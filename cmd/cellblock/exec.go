@@ -35,8 +35,9 @@ func newExec() *cobra.Command {
 		Use:   "exec [code | -]",
 		Short: "Run code in a session of a running server",
 		Long: `Runs code in a session of a running server and prints what it prints, as it comes. The code is the argument, a file
-(--file) or standard input (-, or nothing at the end of a pipe). It runs in the session's own folder and does not see the files that are here. Ctrl-C stops
-the cell. Exit status 1 when the cell ends with an error, is stopped by its timeout, or loses its kernel.`,
+(--file) or standard input (with - or from a pipe). It runs in the session's own folder and does not see the files that
+are here. Ctrl-C stops the cell. Exit status 1 when the cell ends with an error, is stopped by its timeout, or loses its
+kernel.`,
 		Example: `  cellblock exec 'x = 20 + 1; x'
   cellblock exec --session analysis --images plots --file plot.py
   echo 'print(x * 2)' | cellblock exec --session analysis`,
@@ -63,7 +64,7 @@ the cell. Exit status 1 when the cell ends with an error, is stopped by its time
 	flags.StringVarP(&o.session, "session", "s", "", "session_id; none: a new session, whose id is printed")
 	flags.StringVarP(&o.language, "language", "l", "python", "the session's language")
 	flags.StringVarP(&o.file, "file", "f", "", "read the code from this file")
-	flags.StringVar(&o.images, "images", "", "save images into this folder")
+	flags.StringVar(&o.images, "images", "", "save images into this folder, in their full size")
 	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long the cell may run: 90s, 10m, or a number of seconds (default: the server's)")
 	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default http://ADDR/mcp, $CELLBLOCK_URL)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
