@@ -22,7 +22,8 @@ const (
 var (
 	noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
 		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND"}
-	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment"}
+	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
+		"pip: not found", "pip: command not found"}
 )
 
 var quoted = regexp.MustCompile(`'([^']+)'`)

@@ -21,6 +21,8 @@ func TestPrintedHint(t *testing.T) {
 		{"all is well", []string{"42", "resolved"}, nil, ""},
 		{"pip", []string{pip}, nil, hintInstall},
 		{"pip on Debian", []string{"[stderr]\nerror: externally-managed-environment\n\n× This"}, nil, hintInstall},
+		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, hintInstall},
+		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, hintInstall},
 		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, hintInstall},
 		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, hintNetwork},
 		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, hintInstall},
