@@ -57,6 +57,16 @@ func TestExecCommand(t *testing.T) {
 	if code != 0 || strings.TrimSpace(stdout) != "40" {
 		t.Errorf("standard input: exit status %d, stdout %q", code, stdout)
 	}
+	// Standard error that says what standard output says is neither taken for it nor printed twice.
+	stdout, stderr, code = cellblockSplit(t, env, "", append(data, "exec", "--session", "cli",
+		"import sys\nfor i in range(3):\n    print('out', i, flush=True)\n    print('out', i + 1, file=sys.stderr); print('err', i, file=sys.stderr, flush=True)\n'end'")...)
+	said := map[string]int{}
+	for line := range strings.Lines(stdout) {
+		said[strings.TrimSpace(line)]++
+	}
+	if code != 0 || said["out 0"] != 1 || said["out 1"] != 2 || said["out 2"] != 2 || said["out 3"] != 1 || said["err 1"] != 1 || said["'end'"] != 1 {
+		t.Errorf("interleaved: exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
 	if out, code := cellblock(t, env, "print(x * 3)", append(data, "exec", "--session", "cli")...); code != 0 || !strings.HasPrefix(out, "60\n") {
 		t.Errorf("a pipe: exit status %d\n%s", code, out)
 	}
