@@ -12,14 +12,19 @@ import (
 // does not fill up in it.
 const ackDelay = 20 * time.Millisecond
 
+// ackBytes is how much may be unacknowledged when an execution begins. The journal may be full of what an earlier one
+// produced, and what this one produces would be left out for it.
+const ackBytes = 1 << 20
+
 // seqState is where we are in the shim's sequence. Guarded by Client.mu.
 type seqState struct {
 	// begun tells whether received means anything yet.
 	begun bool
 	// received is the last number that was routed; a new connection goes on after it.
 	received uint64
-	// acked is the last number that the shim was told it may forget.
-	acked uint64
+	// acked is the last number that the shim was told it may forget; behind is about how many bytes have come since.
+	acked  uint64
+	behind int64
 	// timer sends the next acknowledgement; due tells that it runs.
 	timer *time.Timer
 	due   bool
@@ -49,11 +54,12 @@ func (c *Client) admit(seq uint64, gap *stream.Gap) (fresh bool, err error) {
 	return true, nil
 }
 
-// commit records that a numbered frame was routed.
-func (c *Client) commit(seq uint64) {
+// commit records that a numbered frame of a size was routed.
+func (c *Client) commit(seq uint64, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seq.begun, c.seq.received = true, seq
+	c.seq.behind += int64(size)
 	c.ackSoon()
 }
 
@@ -86,6 +92,16 @@ func (c *Client) ackSoon() {
 	c.seq.timer.Reset(ackDelay)
 }
 
+// ackMuch acknowledges at once if much may be.
+func (c *Client) ackMuch() {
+	c.mu.Lock()
+	much := c.seq.behind > ackBytes
+	c.mu.Unlock()
+	if much {
+		c.sendAck()
+	}
+}
+
 // sendAck acknowledges what was dealt with. A connection that cannot take it is the reader's to notice.
 func (c *Client) sendAck() {
 	c.mu.Lock()
@@ -96,6 +112,9 @@ func (c *Client) sendAck() {
 		return
 	}
 	c.seq.acked = f
+	if f == c.seq.received {
+		c.seq.behind = 0
+	}
 	c.mu.Unlock()
 	if err := l.write(func(w *stream.Writer) error { return w.WriteAck(f) }); err != nil {
 		l.close()

@@ -70,6 +70,7 @@ func (c *Client) Execute(ctx context.Context, r ExecuteRequest) (*Execution, err
 	if taken {
 		return nil, fault.New(fault.Conflict, "an execution with the id %q exists already", clip(k.id))
 	}
+	c.ackMuch()
 	if err := c.sendCall(ctx, k, stream.Shell, "execute_request", executeContent{r}); err != nil {
 		e.Forget()
 		return nil, err

@@ -62,7 +62,7 @@ func (c *Client) handleMessage(payload []byte) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx) // the message may not have reached its queue: leave it for the next client
 	}
-	c.commit(m.Seq)
+	c.commit(m.Seq, len(payload))
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (c *Client) handleEvent(payload []byte) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	c.commit(seq)
+	c.commit(seq, len(payload))
 	return nil
 }
 

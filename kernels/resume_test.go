@@ -247,6 +247,25 @@ func TestNextAcknowledgesEarlierEnds(t *testing.T) {
 	}
 }
 
+// Item 3: what a flood has left in the shim's journal is gone before the next execution, whose output would be left out.
+func TestItem3FloodIsAcknowledgedBeforeTheNext(t *testing.T) {
+	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	for range 5 {
+		flood := execute(t, c, "flood 4000000")
+		read(t, flood)
+		if _, err := flood.Next(ctx(t)); err != io.EOF { // its end is left
+			t.Fatal(err)
+		}
+		produced := k.Last()
+		e := execute(t, c, "print a")
+		next(t, e, "stdout:a")
+		if acked := k.Acked(); acked+(1<<20)/(16<<10)+2 < produced { // what is left is a megabyte at most
+			t.Fatalf("acknowledged %d of %d when the next one ran", acked, produced)
+		}
+		read(t, e)
+	}
+}
+
 func TestGapIsToldAndEndsNothing(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Grace: 50 * time.Millisecond})
 	e := execute(t, c, "print a\nsleep 50ms\ncount 100")
