@@ -286,7 +286,7 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// What a killed server leaves behind is stopped by the next one on the same data folder, and by no other.
+// Item 10: what a killed server leaves behind is stopped by the next one on the same data folder, and by no other.
 func TestOrphansAreSwept(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()

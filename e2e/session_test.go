@@ -46,7 +46,7 @@ func TestSessionKeepsState(t *testing.T) {
 	})
 }
 
-// Several plots in one cell are several images, in order, at their place in the text.
+// Item 7: several plots in one cell are several images, in order, at their place in the text.
 func TestPlotsAreImages(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)

@@ -152,6 +152,7 @@ func TestShimThatCannot(t *testing.T) {
 	}
 }
 
+// Item 1: ready only when IOPub delivers.
 func TestReady(t *testing.T) {
 	for _, tt := range []struct {
 		name string

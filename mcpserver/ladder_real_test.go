@@ -58,7 +58,7 @@ func TestRealLadder(t *testing.T) {
 	}
 }
 
-// The ladder is the same for a cancelled call and for interrupt_session.
+// The ladder is the same for a cancelled call (item 12) and for interrupt_session (item 8).
 func TestRealCancelAndInterrupt(t *testing.T) {
 	w := newRealWorld(t, func(c *sessions.Config) { c.Grace = 2 * time.Second })
 	w.run("s", "import time\nkept = 'here'").expect(t, false)

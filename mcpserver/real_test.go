@@ -48,7 +48,7 @@ func newRealWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	return w
 }
 
-// A short analysis as a model does it, with what it must get to see.
+// A short analysis as a model does it, with what it must get to see: plots at their place, stderr that is no error (item 7).
 func TestRealAnalysis(t *testing.T) {
 	w := newRealWorld(t)
 	for _, step := range []struct {

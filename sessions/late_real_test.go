@@ -20,7 +20,7 @@ func texts(outs []kernels.Output) string {
 	return b.String()
 }
 
-// What threads, pools and tasks produce while a later cell runs belongs to the cell that started them (FIELD.md 11).
+// What threads, pools and tasks produce while a later cell runs belongs to the cell that started them (item 11).
 func TestRealLateOutputBelongsToItsOwnCell(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell(`import asyncio, threading, time

@@ -20,7 +20,7 @@ import (
 )
 
 // newReal returns a Manager whose kernels are the host's Python in real sandboxes.
-func newReal(t *testing.T) *sessions.Manager {
+func newReal(t *testing.T, change ...func(*sessions.Config)) *sessions.Manager {
 	t.Helper()
 	kernelstest.NeedPython(t)
 	dir := kernelstest.ShortDir(t)
@@ -30,12 +30,16 @@ func newReal(t *testing.T) *sessions.Manager {
 	kernelstest.Need(t, err == nil, fmt.Sprintf("the local provisioner (%v)", err))
 	err = p.Health(t.Context())
 	kernelstest.Need(t, err == nil, fmt.Sprintf("a sandbox (%v)", err))
-	m, err := sessions.New(sessions.Config{
+	cfg := sessions.Config{
 		Provisioner: p, DataDir: filepath.Join(dir, "data"),
 		Runtimes: map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python}},
 		Limits:   kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20},
 		Logger:   slog.New(slog.DiscardHandler), Grace: 2 * time.Second,
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	m, err := sessions.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +135,7 @@ func TestRealSession(t *testing.T) {
 	}
 }
 
+// Item 8: what can be interrupted is; what cannot is restarted, and the caller is told.
 func TestRealInterrupts(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell("x = 7"))

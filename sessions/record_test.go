@@ -84,7 +84,8 @@ func TestReaderWhoKeepsUpMissesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the pace, what a reader got and what he was told that he missed add up to what was produced.
+// Item 3: no reader is waited for. Whatever his pace, what he got and what he was told that he missed add up to what was
+// produced.
 func TestReadersOfAnyPaceAreToldExactly(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

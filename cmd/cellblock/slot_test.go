@@ -42,6 +42,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	}
 }
 
+// Item 10: kernels that an earlier process has left are stopped.
 func TestSweepStopsWhatWasLeft(t *testing.T) {
 	p := kernelstest.NewProvisioner()
 	defer p.Close()

@@ -126,6 +126,7 @@ func waitForFile(t *testing.T, path string) {
 	}
 }
 
+// Item 3: a flood never grows memory without bound.
 func TestFlood(t *testing.T) {
 	size := 300 << 20
 	if testing.Short() {

@@ -104,7 +104,7 @@ func TestSendIsWholeAndInOrder(t *testing.T) {
 	}
 }
 
-// TestBrokenMessagesAreDropped: each is reported, and the next message comes through.
+// TestBrokenMessagesAreDropped (item 1): each is reported, and the next message comes through.
 func TestBrokenMessagesAreDropped(t *testing.T) {
 	f := newFake(t, connection(t), nil)
 	r := newRecorder()
@@ -270,6 +270,7 @@ func TestPingIsAnswered(t *testing.T) {
 	}
 }
 
+// Item 4: the heartbeat is watched.
 func TestHeartbeat(t *testing.T) {
 	beats := make(chan [][]byte)
 	script := func(conn net.Conn) {

@@ -169,7 +169,7 @@ func TestDialFailsAtOnceForWhatNoWaitingMends(t *testing.T) {
 	}
 }
 
-// TestIdentities: a kernel sends its questions on stdin to the identity that sent the request on shell.
+// TestIdentities (item 1): a kernel sends its questions on stdin to the identity that sent the request on shell.
 func TestIdentities(t *testing.T) {
 	identity := func(f *fake, ch stream.Channel) string {
 		_, after, _ := strings.Cut(string(f.peer(ch).ready), "Identity")
