@@ -93,13 +93,15 @@ func (r *readiness) watch(ctx context.Context, k *call) {
 	defer func() { _ = r.c.abandon(k, nil) }()
 	select {
 	case <-k.answered:
+	case <-k.done:
+	case <-ctx.Done():
+		return
+	}
+	if isClosed(k.answered) { // also when it is done by now
 		select {
 		case r.answered <- k:
 		default:
 		}
-	case <-k.done:
-	case <-ctx.Done():
-		return
 	}
 	select {
 	case <-k.done:

@@ -123,7 +123,7 @@ func TestCancelledCallStopsItsCell(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second, cancel)
 		began := time.Now()
-		got := w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "wait"}})
+		got := w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "stubborn 4s"}})
 		got.expect(t, true, "the call ended before its cell did", "[session s · cell 1 · no result]")
 		if time.Since(began) != 3*time.Second {
 			t.Errorf("it took %v", time.Since(began))
