@@ -5,15 +5,9 @@ import (
 	"errors"
 	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
@@ -22,8 +16,9 @@ import (
 
 // execOptions are the flags of exec.
 type execOptions struct {
-	url, tokenFile, session, language, file, images string
-	timeout                                         time.Duration
+	connection
+	session, language, file, images string
+	timeout                         time.Duration
 }
 
 // errCellFailed makes the program end with status 1 without another word: the traceback has been printed.
@@ -51,13 +46,9 @@ kernel.`,
 			if err != nil {
 				return err
 			}
-			token, err := o.token(cfg)
-			if err != nil {
-				return err
-			}
 			graceful, _, release := stopSignals(cmd.Context())
 			defer release()
-			return o.run(graceful, cfg, token, code, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(graceful, cfg, code, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
@@ -66,8 +57,7 @@ kernel.`,
 	flags.StringVarP(&o.file, "file", "f", "", "read the code from this file")
 	flags.StringVar(&o.images, "images", "", "save images into this folder, in their full size")
 	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long the cell may run: 90s, 10m, or a number of seconds (default: the server's)")
-	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default http://ADDR/mcp, $CELLBLOCK_URL)")
-	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
+	o.connection.addFlags(flags)
 	return cmd
 }
 
@@ -102,47 +92,9 @@ func isTerminal(r io.Reader) bool {
 	return err != nil || info.Mode()&os.ModeCharDevice != 0
 }
 
-func (o execOptions) token(cfg *Config) (string, error) {
-	path := o.tokenFile
-	if path == "" {
-		if token := os.Getenv("CELLBLOCK_TOKEN"); token != "" {
-			return token, nil
-		}
-		path = filepath.Join(cfg.DataDir, "dev_token.txt")
-	}
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrPermission) {
-		return "", fault.New(fault.Unauthenticated, "the token is another user's: %w", err).
-			WithHint("Run as that user, or set CELLBLOCK_TOKEN or --token-file.")
-	}
-	if err != nil {
-		return "", fault.New(fault.Unauthenticated, "there is no token: %w", err).
-			WithHint("Start `cellblock serve` with the same --data-dir, or set CELLBLOCK_TOKEN or --token-file.")
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
-func (o execOptions) endpoint(cfg *Config) (string, error) {
-	if o.url == "" {
-		return "http://" + cfg.Addr + "/mcp", nil
-	}
-	u, err := url.Parse(o.url)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", fault.New(fault.Invalid, "%q is no address of a server", o.url).WithHint("Write it as http://127.0.0.1:8787/mcp")
-	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = "/mcp"
-	}
-	return u.String(), nil
-}
-
-func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, stdout, stderr io.Writer) error {
-	endpoint, err := o.endpoint(cfg)
-	if err != nil {
-		return err
-	}
+func (o execOptions) run(ctx context.Context, cfg *Config, code string, stdout, stderr io.Writer) error {
 	live := &liveOutput{w: stdout}
-	c, err := dialMCP(ctx, endpoint, token, live.notification)
+	c, err := o.dial(ctx, cfg, live.notification)
 	if err != nil {
 		return err
 	}
@@ -175,37 +127,4 @@ func (o execOptions) run(ctx context.Context, cfg *Config, token, code string, s
 		return errCellFailed
 	}
 	return nil
-}
-
-// dialMCP connects to a server as an MCP client.
-func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
-	t, err := transport.NewStreamableHTTP(endpoint,
-		transport.WithHTTPBasicClient(&http.Client{Transport: refusals{http.DefaultTransport}}),
-		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
-	if err != nil {
-		return nil, err
-	}
-	c := client.NewClient(t)
-	c.OnNotification(notified)
-	if err := c.Start(ctx); err != nil {
-		return nil, err
-	}
-	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
-	hello.Params.ClientInfo = mcp.Implementation{Name: "cellblock-exec", Version: version}
-	if _, err := c.Initialize(ctx, hello); err != nil {
-		_ = c.Close()
-		return nil, callError(ctx, err)
-	}
-	return c, nil
-}
-
-func callError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fault.New(fault.Cancelled, "interrupted; the cell was told to stop")
-	}
-	if refused, ok := errors.AsType[*fault.Error](err); ok {
-		return refused
-	}
-	return fault.New(fault.Internal, "%w", err)
 }
