@@ -123,6 +123,8 @@ type StoredExecution struct {
 	// Caller says who asked, where that is known: a name for people, not an identity.
 	Caller  string
 	Timeout time.Duration
+	// Restores is the number of the cell that this one ran again; 0 for a cell of its own.
+	Restores int
 	// Preamble is what its caller was to be told first; see Execution.Preamble.
 	Preamble string
 	// Queued, Started and Ended are zero for what has not happened, or what nobody lived to write down.
@@ -174,7 +176,9 @@ type ExecutionQueued struct {
 	Code    string
 	Caller  string
 	Timeout time.Duration
-	Queued  time.Time
+	// Restores is the number of the earlier cell that this one runs again; 0 for a cell of its own.
+	Restores int
+	Queued   time.Time
 }
 
 // ExecutionBegan: the kernel got the cell.

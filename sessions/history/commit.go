@@ -112,8 +112,9 @@ func (c *commit) apply(change any) error {
 			nanos(change.Ended), change.Why, c.session, change.Number)
 	case sessions.ExecutionQueued:
 		c.executions = max(c.executions, change.Number)
-		return c.exec(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, queued) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			c.session, change.Number, change.MsgID, change.Code, change.Caller, int64(change.Timeout), nanos(change.Queued))
+		return c.exec(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, restores, queued)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, c.session, change.Number, change.MsgID, change.Code, change.Caller,
+			int64(change.Timeout), change.Restores, nanos(change.Queued))
 	case sessions.ExecutionBegan:
 		return c.one("UPDATE executions SET generation = ?, started = ?, preamble = ? WHERE session = ? AND number = ?",
 			change.Generation, nanos(change.Started), change.Preamble, c.session, change.Number)

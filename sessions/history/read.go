@@ -56,14 +56,14 @@ func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([
 	}, "SELECT number, ref, seq, started, ended, why FROM generations WHERE session = ? ORDER BY number", session)
 }
 
-const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, preamble, queued, started, ended, result,
+const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, restores, preamble, queued, started, ended, result,
 	outputs, own, bytes FROM executions WHERE session = ?`
 
 func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 	var queued, started, ended sql.NullInt64
 	var result string
-	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.Caller, &e.Timeout, &e.Preamble, &queued, &started,
-		&ended, &result, &e.Outputs, &e.Own, &e.Bytes)
+	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.Caller, &e.Timeout, &e.Restores, &e.Preamble, &queued,
+		&started, &ended, &result, &e.Outputs, &e.Own, &e.Bytes)
 	if err != nil {
 		return e, err
 	}

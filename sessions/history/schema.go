@@ -77,6 +77,7 @@ var migrations = []string{
 		PRIMARY KEY (execution, idx)
 	);
 	CREATE INDEX outputs_blob ON outputs (blob) WHERE blob IS NOT NULL;`,
+	`ALTER TABLE executions ADD COLUMN restores INTEGER NOT NULL DEFAULT 0;`,
 }
 
 // migrate brings the database to this program's version, in one transaction.

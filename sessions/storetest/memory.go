@@ -251,7 +251,8 @@ func (s *memorySession) queued(c sessions.ExecutionQueued) error {
 		return fault.New(fault.Conflict, "execution %d is there", c.Number)
 	}
 	s.executions[c.Number] = &memoryExecution{StoredExecution: sessions.StoredExecution{
-		Number: c.Number, MsgID: c.MsgID, Code: c.Code, Caller: c.Caller, Timeout: c.Timeout, Queued: c.Queued.UTC(),
+		Number: c.Number, MsgID: c.MsgID, Code: c.Code, Caller: c.Caller, Timeout: c.Timeout, Restores: c.Restores,
+		Queued: c.Queued.UTC(),
 	}, outputs: map[int]sessions.StoredOutput{}}
 	s.Executions = max(s.Executions, c.Number)
 	return nil
