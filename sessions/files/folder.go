@@ -1,0 +1,217 @@
+// Package files reads, writes and lists a workspace while user code works in it.
+//
+// That code may swap any name for a link or a pipe between two of our steps, so nothing here rests on a check that was made
+// before: everything goes through an os.Root, which no link and no ".." leaves, in whatever moment it appears; nothing is
+// opened in a way that waits for somebody; and what was opened is looked at again before it is read. Special files (pipes,
+// sockets, devices) are listed, and neither read nor replaced.
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"cellblock/internal/fault"
+)
+
+// Inside is the workspace's path in a kernel's own sight. A caller may write it before a file's path.
+const Inside = "/workspace"
+
+// Folder is an open workspace. Its methods may be called concurrently; their paths are relative to it, with slashes.
+type Folder struct {
+	root     *os.Root
+	uid, gid int
+}
+
+// Kind is what something in a workspace is.
+type Kind string
+
+// The kinds.
+const (
+	File    Kind = "file"
+	Dir     Kind = "folder"
+	Link    Kind = "link"
+	Special Kind = "special"
+)
+
+// Entry is one thing in a workspace.
+type Entry struct {
+	Path     string
+	Kind     Kind
+	Size     int64 // of a file
+	Modified time.Time
+	// Target is where a link points to, as it is written; Outside tells that it is not followed because that is not in the
+	// workspace.
+	Target  string
+	Outside bool
+}
+
+// Open opens a workspace. What is made in it will belong to uid and gid, if the server can give things away.
+func Open(dir string, uid, gid int) (*Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{root: root, uid: uid, gid: gid}, nil
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// maxPath is the longest path, in bytes, that is accepted.
+const maxPath = 1024
+
+// Clean returns a caller's path as this package writes it: relative to the workspace, "." for itself. It is Invalid if it
+// leads out of it.
+func Clean(name string) (string, error) {
+	switch {
+	case len(name) > maxPath:
+		return "", fault.New(fault.Invalid, "path: %d bytes, at most %d", len(name), maxPath)
+	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+		return "", fault.New(fault.Invalid, "path: %q is not a path", name)
+	}
+	clean := path.Clean(name)
+	if rest, ok := strings.CutPrefix(clean, Inside); ok && (rest == "" || rest[0] == '/') {
+		clean = path.Clean("." + rest)
+	}
+	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", fault.New(fault.Invalid, "path: %q is not in the session's workspace", name).
+			WithHint("give it relative to %s; only what lies there can be reached", Inside)
+	}
+	return clean, nil
+}
+
+// Stat describes one thing; a link as a link.
+func (f *Folder) Stat(name string) (Entry, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return Entry{}, explain(name, err)
+	}
+	return entryIn(f.root, name, name, info), nil
+}
+
+// entryIn describes what is called name in root.
+func entryIn(root *os.Root, name, full string, info fs.FileInfo) Entry {
+	e := Entry{Path: full, Kind: kindOf(info.Mode()), Modified: info.ModTime()}
+	switch e.Kind {
+	case File:
+		e.Size = info.Size()
+	case Link:
+		e.Target, _ = root.Readlink(name)
+		e.Outside = path.IsAbs(e.Target) || leaves(path.Join(path.Dir(full), e.Target))
+	}
+	return e
+}
+
+func leaves(clean string) bool { return clean == ".." || strings.HasPrefix(clean, "../") }
+
+func kindOf(mode fs.FileMode) Kind {
+	switch {
+	case mode.IsRegular():
+		return File
+	case mode.IsDir():
+		return Dir
+	case mode&fs.ModeSymlink != 0:
+		return Link
+	}
+	return Special
+}
+
+// OpenFile opens a file for reading. The caller closes it. Links are followed within the workspace.
+func (f *Folder) OpenFile(name string) (*os.File, Entry, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return nil, Entry{}, err
+	}
+	info, err := f.root.Stat(name)
+	if err == nil {
+		err = readable(name, info)
+	}
+	if err != nil {
+		return nil, Entry{}, explain(name, err)
+	}
+	// Whatever it has become meanwhile: a pipe that nobody writes to does not hold this up.
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, Entry{}, explain(name, err)
+	}
+	if info, err = file.Stat(); err == nil {
+		err = readable(name, info)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, Entry{}, explain(name, err)
+	}
+	return file, Entry{Path: name, Kind: File, Size: info.Size(), Modified: info.ModTime()}, nil
+}
+
+func readable(name string, info fs.FileInfo) error {
+	switch kindOf(info.Mode()) {
+	case File:
+		return nil
+	case Dir:
+		return fault.New(fault.Invalid, "%q is a folder", name).WithHint("list_files shows what is in it")
+	}
+	return notAFile(name, info.Mode())
+}
+
+// notAFile is the error for a special file.
+func notAFile(name string, mode fs.FileMode) error {
+	what := "a device"
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	}
+	return fault.New(fault.Invalid, "%q is %s, and only files can be read and written", name, what).
+		WithHint("delete_file removes it")
+}
+
+// explain makes an error of a file operation one for callers: it names no path but theirs.
+func explain(name string, err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	cause := bare(err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), cause.Error() == "not a directory": // os.Root's own
+		return fault.New(fault.NotFound, "there is no %q in the session's workspace", name).
+			WithHint("list_files names what there is")
+	case escapes(err):
+		return fault.New(fault.Invalid, "%q is or lies behind a link that leads out of the workspace, which is not followed", name).
+			WithHint("name the file itself, relative to %s", Inside)
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Conflict, "%q cannot be reached, because its permissions or its folder's forbid it", name).
+			WithHint("let code change them: os.chmod")
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return fault.New(fault.Invalid, "path: %q: %w", name, cause)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.New(fault.Unavailable, "%q cannot be written: %w", name, cause).
+			WithHint("delete what is not needed; the operator can make room")
+	}
+	return fault.New(fault.Unavailable, "%q: %w", name, cause)
+}
+
+// bare is an error of a file operation without paths of the host's.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return l.Err
+	}
+	return err
+}
+
+// escapes tells whether os.Root refused to leave the workspace. Its error has no name.
+func escapes(err error) bool { return bare(err).Error() == "path escapes from parent" }

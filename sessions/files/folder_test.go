@@ -1,0 +1,244 @@
+//go:build unix
+
+package files
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellblock/internal/fault"
+)
+
+func TestClean(t *testing.T) {
+	for name, want := range map[string]string{
+		"": ".", ".": ".", "a": "a", "./a/b/": "a/b", "a/../b": "b", "/workspace": ".", "/workspace/a": "a", "/workspace/../a": "",
+		"/workspaces/a": "", "..": "", "../a": "", "a/../../b": "", "/etc/passwd": "", "a\x00b": "", "a\xffb": "", "..a": "..a",
+		strings.Repeat("x", maxPath+1): "",
+	} {
+		got, err := Clean(name)
+		if got != want || (err != nil) != (want == "") || err != nil && fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%.20q: %q, %v", name, got, err)
+		}
+	}
+}
+
+func read(t *testing.T, f *Folder, name string) string {
+	t.Helper()
+	file, _, err := f.OpenFile(name)
+	if err != nil {
+		return "error: " + fault.Text(err)
+	}
+	defer file.Close()
+	b, err := io.ReadAll(file)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+func TestWriteAndRead(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	e, created, err := f.Write("/workspace/a/b/c.txt", []byte("one"))
+	if err != nil || !created || e.Path != "a/b/c.txt" || e.Size != 3 || e.Kind != File {
+		t.Fatalf("%+v %v %v", e, created, err)
+	}
+	if got := read(t, f, "a/b/c.txt"); got != "one" {
+		t.Error(got)
+	}
+	script := filepath.Join(dir, "a/b/c.txt")
+	if err := os.Chmod(script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, created, err := f.Write("a/b/c.txt", []byte("two")); err != nil || created {
+		t.Error(created, err)
+	}
+	for path, mode := range map[string]os.FileMode{"a": 0o755, "a/b": 0o755, "a/b/c.txt": 0o755} {
+		info, err := os.Stat(filepath.Join(dir, path))
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v %v", path, info.Mode(), err)
+		}
+		if stat := info.Sys().(*syscall.Stat_t); os.Geteuid() == 0 && (stat.Uid != 65534 || stat.Gid != 65534) {
+			t.Errorf("%s belongs to %d:%d", path, stat.Uid, stat.Gid)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "a/b/.*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// What cannot be done is said by a kind and a hint, without a path of the host's.
+func TestRefusals(t *testing.T) {
+	f, dir, secret := newFolder(t)
+	put(t, filepath.Join(dir, "d/x"), "x")
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for name, target := range map[string]string{
+		"out": secret, "up": "../secret", "updir": "..", "chain": "out", "loop": "loop", "broken": "nothing", "in": "d/x", "indir": "d", "proc": "/proc/self/root",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, f, "in") + read(t, f, "indir/x"); got != "xx" {
+		t.Errorf("links inside: %q", got)
+	}
+	write := func(name string) error { _, _, err := f.Write(name, []byte("y")); return err }
+	open := func(name string) error {
+		file, _, err := f.OpenFile(name)
+		if err == nil {
+			file.Close()
+		}
+		return err
+	}
+	remove := func(name string) error { _, err := f.Delete(name, false); return err }
+	removeAll := func(name string) error { _, err := f.Delete(name, true); return err }
+	for _, tt := range []struct {
+		do   func(string) error
+		name string
+		kind fault.Kind
+		word string
+	}{
+		{open, "nothing", fault.NotFound, "there is no"}, {open, "d/x/y", fault.NotFound, "there is no"}, {open, "broken", fault.NotFound, "there is no"},
+		{open, "d", fault.Invalid, "is a folder"}, {open, "pipe", fault.Invalid, "a pipe"}, {open, "sock", fault.Invalid, "a socket"},
+		{open, "out", fault.Invalid, "leads out"}, {open, "up", fault.Invalid, "leads out"}, {open, "updir/secret", fault.Invalid, "leads out"},
+		{open, "chain", fault.Invalid, "leads out"}, {open, "loop", fault.Invalid, "too many"}, {open, "proc/etc/passwd", fault.Invalid, "leads out"},
+		{write, "updir/new", fault.Invalid, "leads out"}, {write, "proc/tmp/new", fault.Invalid, "leads out"}, {write, ".", fault.Invalid, "workspace itself"},
+		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "d/x/y", fault.NotFound, "there is no"},
+		{write, strings.Repeat("n", 300), fault.Invalid, "name too long"},
+		{remove, ".", fault.Invalid, "workspace itself"}, {removeAll, "/workspace", fault.Invalid, "workspace itself"}, {remove, "nothing", fault.NotFound, "there is no"},
+		{remove, "d", fault.Conflict, "recursive=true"}, {removeAll, "updir/w", fault.Invalid, "leads out"}, {removeAll, "updir/secret", fault.Invalid, "leads out"},
+	} {
+		err := tt.do(tt.name)
+		if fault.KindOf(err) != tt.kind || err == nil || !strings.Contains(fault.Text(err), tt.word) || strings.Contains(fault.Text(err), filepath.Dir(dir)) {
+			t.Errorf("%.20s: %v", tt.name, err)
+		}
+	}
+	for _, name := range []string{"out", "updir", "pipe", "sock", "loop", "in"} {
+		if err := removeAll(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A link is replaced, not followed.
+	if err := write("up"); err != nil || read(t, f, "up") != "y" {
+		t.Error(err)
+	}
+	if err := removeAll("d"); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(secret); string(b) != "secret" {
+		t.Errorf("beside the workspace: %q %v", b, err)
+	}
+}
+
+func TestList(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	for _, name := range []string{"b.csv", "a.txt", "data/one.csv", "data/deep/two.csv", "data/deep/three.py"} {
+		put(t, filepath.Join(dir, name), "12345")
+	}
+	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("data", filepath.Join(dir, "in")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ path, glob, want string }{
+		{"", "", "a.txt b.csv data/ in->data out->/etc! pipe? data/deep/ data/one.csv data/deep/three.py data/deep/two.csv"},
+		{"data", "", "data/deep/ data/one.csv data/deep/three.py data/deep/two.csv"},
+		{"/workspace/data/one.csv", "", "data/one.csv"}, {"", "*.csv", "b.csv data/one.csv data/deep/two.csv"}, {"data", "deep/*", "data/deep/three.py data/deep/two.csv"},
+		{"", "**/*.csv", "b.csv data/one.csv data/deep/two.csv"}, {"", "data/**/t*", "data/deep/three.py data/deep/two.csv"}, {"", "./data/*.csv", "data/one.csv"}, {"", "nothing", ""},
+		{"out", "", "out->/etc!"},
+	} {
+		l, err := f.List(Query{Path: tt.path, Glob: tt.glob, Most: 100})
+		var got []string
+		for _, e := range l.Entries {
+			text := e.Path + map[Kind]string{Dir: "/", Special: "?", Link: "->" + e.Target}[e.Kind]
+			if e.Outside {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != tt.want || err != nil || l.Partial {
+			t.Errorf("%s %s: %v %v %v", tt.path, tt.glob, got, l.Partial, err)
+		}
+	}
+	l, err := f.List(Query{Most: 2})
+	if err != nil || len(l.Entries) != 2 || l.Files != 8 || l.Folders != 2 || l.Bytes != 25 {
+		t.Errorf("%+v %v", l, err)
+	}
+	for _, bad := range []Query{{Glob: "["}, {Glob: "**/**/**/**"}, {Path: "../x"}} {
+		if _, err := f.List(bad); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if _, err := f.List(Query{Path: "nothing"}); fault.KindOf(err) != fault.NotFound {
+		t.Error(err)
+	}
+}
+
+func TestListIsBounded(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	w := walk{root: f.root, left: 10, until: timeFar(), follow: func(string) bool { return true }}
+	visited := 0
+	w.visit = func(*os.Root, string, string) bool { visited++; return false }
+	for i := range 1000 {
+		put(t, filepath.Join(dir, "f"+strings.Repeat("x", i%200)+string(rune('a'+i/200))), "")
+	}
+	w.run(".")
+	if !w.partial || visited > 512 {
+		t.Errorf("%d visited, partial %v", visited, w.partial)
+	}
+}
+
+func TestScan(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	scan := func() Scan {
+		s, ok := f.Scan()
+		if !ok {
+			t.Error("not all")
+		}
+		return s
+	}
+	put(t, filepath.Join(dir, "same"), "x")
+	put(t, filepath.Join(dir, "longer"), "x")
+	put(t, filepath.Join(dir, "replaced"), "x")
+	put(t, filepath.Join(dir, "gone"), "x")
+	before := scan()
+	if changes := scan().Since(before); len(changes) != 0 {
+		t.Errorf("nothing happened: %v", changes)
+	}
+	put(t, filepath.Join(dir, "longer"), "xx")
+	if _, _, err := f.Write("replaced", []byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"d/new", ".hidden", "__pycache__/x.pyc", ".cache/x", "d/.ipynb_checkpoints/x"} {
+		put(t, filepath.Join(dir, name), "new")
+	}
+	want := []Change{{"d/new", true, 3}, {"longer", false, 2}, {"replaced", false, 1}}
+	if changes := scan().Since(before); !slices.Equal(changes, want) {
+		t.Errorf("got %v, want %v", changes, want)
+	}
+	for i := range maxScanned {
+		put(t, filepath.Join(dir, "many", strings.Repeat("x", i%200)+string(rune('a'+i/200))), "")
+	}
+	if _, ok := f.Scan(); ok {
+		t.Error("too many files are no reason to stop")
+	}
+}

@@ -1,0 +1,88 @@
+package files
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Scan is what the files of a workspace looked like at some time, by path. Hidden files and caches are not in it.
+type Scan map[string]Stamp
+
+// Stamp is what tells that a file is another than before.
+type Stamp struct {
+	modified, size int64
+	inode          uint64
+}
+
+// Change is one file that a cell has written.
+type Change struct {
+	Path string `json:"path"`
+	// New tells that there was no file of that name before.
+	New  bool  `json:"new"`
+	Size int64 `json:"size"`
+}
+
+// Bounds of one scan.
+const (
+	maxScanned  = 2000
+	maxScanning = 50 * time.Millisecond
+)
+
+// Scan looks at all files; ok is false where there are too many.
+func (f *Folder) Scan() (s Scan, ok bool) {
+	s = Scan{}
+	w := walk{root: f.root, left: maxScanned, until: time.Now().Add(maxScanning), follow: isWork}
+	w.visit = func(dir *os.Root, name, full string) bool {
+		info, err := dir.Lstat(name)
+		if err != nil {
+			return false
+		}
+		if info.Mode().IsRegular() {
+			s[full] = stampOf(info)
+		}
+		return info.IsDir()
+	}
+	w.run(".")
+	return s, !w.partial
+}
+
+// isWork tells whether a name is one that somebody chose for his own work.
+func isWork(name string) bool {
+	return !strings.HasPrefix(name, ".") && name != "__pycache__" && name != "node_modules"
+}
+
+func stampOf(info os.FileInfo) Stamp {
+	return Stamp{modified: info.ModTime().UnixNano(), size: info.Size(), inode: inodeOf(info)}
+}
+
+// Stamp returns how one file looks now.
+func (f *Folder) Stamp(name string) (stamp Stamp, ok bool) {
+	info, err := f.root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return Stamp{}, false
+	}
+	return stampOf(info), true
+}
+
+// Since returns the files that are not as they were before, the new ones first, then by path.
+func (s Scan) Since(before Scan) []Change {
+	var changes []Change
+	for path, stamp := range s {
+		if old, there := before[path]; old != stamp {
+			changes = append(changes, Change{Path: path, New: !there, Size: stamp.size})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int {
+		if a.New != b.New {
+			if a.New {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Path, b.Path)
+	})
+	return changes
+}

@@ -1,0 +1,145 @@
+package files
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"cellblock/internal/fault"
+)
+
+// Write puts a file in its place in one step: a reader sees the old one or the new one. Folders on the way are made. A link
+// is replaced, not followed. It tells whether nothing was there before.
+func (f *Folder) Write(name string, content []byte) (e Entry, created bool, err error) {
+	if name, err = Clean(name); err != nil {
+		return Entry{}, false, err
+	}
+	if name == "." {
+		return Entry{}, false, fault.New(fault.Invalid, "path: is the workspace itself, not a file in it")
+	}
+	if err := f.makeFolders(path.Dir(name)); err != nil {
+		return Entry{}, false, explain(name, err)
+	}
+	// From here on everything happens in this one folder, wherever user code may move it meanwhile.
+	dir, err := f.root.OpenRoot(path.Dir(name))
+	if err != nil {
+		return Entry{}, false, explain(name, err)
+	}
+	defer dir.Close()
+	base := path.Base(name)
+	mode, created, err := replaceable(dir, base, name)
+	if err == nil {
+		err = f.put(dir, base, mode, content)
+	}
+	if err != nil {
+		return Entry{}, false, explain(name, err)
+	}
+	info, err := dir.Lstat(base)
+	if err != nil {
+		return Entry{}, false, explain(name, err)
+	}
+	return entryIn(dir, base, name, info), created, nil
+}
+
+// makeFolders makes what is missing of a path of folders.
+func (f *Folder) makeFolders(dir string) error {
+	made := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		made = path.Join(made, part)
+		if made == "." {
+			continue
+		}
+		err := f.root.Mkdir(made, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if os.Geteuid() == 0 {
+			// User code may have put something else of its own here, and gets what it has.
+			if err := f.root.Lchown(made, f.uid, f.gid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replaceable returns the permissions that a file is written with: those of the file that it replaces.
+func replaceable(dir *os.Root, base, name string) (mode fs.FileMode, created bool, err error) {
+	const usual = 0o644
+	info, err := dir.Lstat(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usual, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	switch kindOf(info.Mode()) {
+	case File:
+		return info.Mode().Perm(), false, nil
+	case Link:
+		return usual, false, nil
+	case Dir:
+		return 0, false, fault.New(fault.Invalid, "%q is a folder", name).WithHint("give the name of a file in it")
+	}
+	return 0, false, notAFile(name, info.Mode())
+}
+
+// put writes a file beside its place and moves it there.
+func (f *Folder) put(dir *os.Root, base string, mode fs.FileMode, content []byte) error {
+	temp := ".cellblock-" + rand.Text()
+	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil && os.Geteuid() == 0 {
+		err = file.Chown(f.uid, f.gid)
+	}
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = dir.Rename(temp, base)
+	}
+	if err != nil {
+		_ = dir.Remove(temp)
+	}
+	return err
+}
+
+// Delete deletes a file, a link or an empty folder; with recursive, a folder with all that is in it.
+func (f *Folder) Delete(name string, recursive bool) (Entry, error) {
+	e, err := f.Stat(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	if e.Path == "." {
+		return Entry{}, fault.New(fault.Invalid, "path: is the workspace itself, not something in it").
+			WithHint("close_session with delete_files deletes all of it")
+	}
+	err = f.root.Remove(e.Path)
+	if err == nil || e.Kind != Dir {
+		return e, explainNil(e.Path, err)
+	}
+	if !recursive {
+		if errors.Is(err, fs.ErrPermission) {
+			return Entry{}, explain(e.Path, err)
+		}
+		return Entry{}, fault.New(fault.Conflict, "%q is a folder that is not empty", e.Path).
+			WithHint("pass recursive=true to delete it with all that is in it")
+	}
+	return e, explainNil(e.Path, f.root.RemoveAll(e.Path))
+}
+
+func explainNil(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain(name, err)
+}
