@@ -32,6 +32,7 @@ type Execution struct {
 	number   int
 	msgID    string
 	code     string
+	caller   string
 	timeout  time.Duration
 	minted   bool
 	record   *record

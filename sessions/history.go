@@ -20,6 +20,9 @@ const (
 	maxMemory = 64 << 20
 )
 
+// serverEnded is why a session or a kernel ended of which nobody lived to write it down.
+const serverEnded = "the server that ran it ended"
+
 // lookBack finds out what there was of the session, so that its cells can be numbered.
 func (s *session) lookBack() {
 	defer close(s.opened)
@@ -62,7 +65,7 @@ func (s *session) resume(past StoredSession) {
 	if len(s.news) == 0 && past.Executions > 0 {
 		at, why := past.Closed, past.Why
 		if at.IsZero() {
-			at, why = past.Used, "the server that ran it ended"
+			at, why = past.Used, serverEnded
 		}
 		s.news = []string{pastSentence(s.key.id, why, at)}
 	}
@@ -98,11 +101,10 @@ func (s *session) closeLeft(ctx context.Context) {
 	if s.past.Ref == 0 || s.before != nil || !s.past.Closed.IsZero() {
 		return
 	}
-	const cause = "the server that ran it ended"
 	store := s.manager.cfg.Store
 	generations, err := store.Generations(ctx, s.past.Ref)
 	if n := len(generations); n > 0 && generations[n-1].Ended.IsZero() {
-		s.save(GenerationEnded{Number: generations[n-1].Number, Ended: s.past.Used, Why: cause})
+		s.save(GenerationEnded{Number: generations[n-1].Number, Ended: s.past.Used, Why: serverEnded})
 	}
 	from := s.past.Executions - s.manager.cfg.MaxQueue - 1
 	executions, otherErr := store.Executions(ctx, s.past.Ref, from, s.past.Executions)
@@ -240,7 +242,7 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 		e = leftOpen(e, past.Used)
 	}
 	restored := &Execution{
-		id: past.ID, language: past.Language, number: e.Number, msgID: e.MsgID, code: e.Code, timeout: e.Timeout,
+		id: past.ID, language: past.Language, number: e.Number, msgID: e.MsgID, code: e.Code, caller: e.Caller, timeout: e.Timeout,
 		record: restoredRecord(m.cfg.Store, past.Ref, e), done: make(chan struct{}), cancelled: make(chan struct{}),
 		phase: PhaseEnded, ending: true, started: e.Started, generation: e.Generation, preamble: e.Preamble, result: e.Result,
 	}

@@ -144,6 +144,7 @@ func (s *session) launch(ctx context.Context) error {
 		return err
 	}
 	s.kernel = &kernel{handle: handle}
+	s.keepHandle(handle)
 	s.generationBegan()
 	s.kernel.client, err = s.manager.connect(ctx, handle, kernels.Options{Late: s.addLate, Logger: s.log})
 	if err != nil {

@@ -48,12 +48,13 @@ type session struct {
 	lastUsed    time.Time
 	queue       []*Execution
 	running     *Execution
-	recent      []*Execution // ended, in the order in which they did, and may still produce output
-	ran         bool         // a cell has reached a kernel
-	wanted      bool         // somebody has asked for the session by its id
-	news        []string     // told before the next cell
-	filesThere  bool         // the workspace was not empty when the session began
-	ending      *ending      // set once the session takes no more cells
+	launched    kernels.Handle // the kernel's that was launched last, for its log
+	recent      []*Execution   // ended, in the order in which they did, and may still produce output
+	ran         bool           // a cell has reached a kernel
+	wanted      bool           // somebody has asked for the session by its id
+	news        []string       // told before the next cell
+	filesThere  bool           // the workspace was not empty when the session began
+	ending      *ending        // set once the session takes no more cells
 	deleteFiles bool
 	conflict    error // the session is another process's
 	endErr      error // what went wrong while ending; valid once gone is closed
@@ -112,7 +113,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	s.cells++
 	e := &Execution{
 		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
-		code: r.Code, timeout: timeout, minted: minted, phase: PhaseQueued,
+		code: r.Code, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
