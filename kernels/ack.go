@@ -60,6 +60,7 @@ func (c *Client) commit(seq uint64, size int) {
 	defer c.mu.Unlock()
 	c.seq.begun, c.seq.received = true, seq
 	c.seq.behind += int64(size)
+	c.progress()
 	c.ackSoon()
 }
 

@@ -90,6 +90,7 @@ type Client struct {
 	lates    lates
 	requests requestState
 	kernel   kernelState
+	behind   catchUp
 	counters Counters
 }
 
@@ -109,6 +110,7 @@ func Connect(ctx context.Context, d Dialer, o Options) (*Client, error) {
 	c.conn.up = make(chan struct{})
 	c.kernel.changed = make(chan struct{})
 	c.kernel.live = make(chan struct{})
+	c.behind.done = make(chan struct{})
 	c.calls.init()
 	c.lates = lates{}
 	c.requests.pending = map[uint64]*request{}

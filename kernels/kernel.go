@@ -66,6 +66,8 @@ type Spec struct {
 	Limits Limits
 	// Env is added to the kernel's environment, after the kernelspec's.
 	Env map[string]string
+	// Patience is how long the kernel goes on when no server is connected to it; then its shim ends it. 0: for ever.
+	Patience time.Duration
 	// Labels are kept with the kernel where the provisioner can (container labels). No secrets.
 	Labels map[string]string
 }

@@ -143,6 +143,8 @@ func (c *Client) attach(l *link) {
 	c.conn.link, c.conn.hearing = l, time.Now()
 	close(c.conn.up)
 	c.kernel.welcome(l.welcome)
+	c.met(l.welcome)
+	c.keepAlive(l)
 	if !l.welcome.Alive && l.welcome.Incarnation > 0 {
 		c.kernel.limbo = time.AfterFunc(c.opts.Grace, c.neverCame)
 	}

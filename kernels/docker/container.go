@@ -188,6 +188,7 @@ func (p plan) shimConfig() string {
 		KernelID: p.spec.ID, Listen: "stdio", AttachKey: p.attachKey,
 		Argv: k.Argv, Env: p.environment(), Dir: workspaceDir, RunDir: kernelDir + "/k",
 		Transport: orElse(k.Transport, "ipc"), InterruptMode: orElse(k.InterruptMode, "signal"),
+		PatienceMS: p.spec.Patience.Milliseconds(),
 		// The container has them too, but rootless Podman 4.3 ignores what it is told.
 		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files},
 	}

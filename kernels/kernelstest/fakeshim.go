@@ -86,7 +86,7 @@ func (k *Kernel) greet(hello stream.Hello) (stream.Welcome, uint64) {
 		after = *hello.After
 		k.acknowledge(after)
 	}
-	welcome := stream.Welcome{Version: stream.Version, KernelID: k.opts.ID, Next: k.next, Incarnation: k.started, Alive: k.proc != nil}
+	welcome := stream.Welcome{Version: stream.Version, KernelID: k.opts.ID, Next: k.next, After: after, Incarnation: k.started, Alive: k.proc != nil}
 	if k.opts.EditWelcome != nil {
 		k.opts.EditWelcome(&welcome)
 	}

@@ -139,7 +139,7 @@ func (p *Provisioner) shimConfig(spec kernels.Spec, place shimPlace) stream.Conf
 		KernelID: spec.ID, Listen: listenFD, Argv: k.Argv, Dir: place.dir, RunDir: place.run, CgroupDir: place.cgroup,
 		Env:       kernelEnv(place.home, searchPath(p.cfg.ReadOnlyPaths), spec.Limits.CPUs, k.Env, spec.Env),
 		Transport: "ipc", InterruptMode: "signal", Rlimits: p.rlimits(spec.Limits),
-		PeerOutside: p.cfg.Sandbox != SandboxNone,
+		PeerOutside: p.cfg.Sandbox != SandboxNone, PatienceMS: spec.Patience.Milliseconds(),
 	}
 	if k.Transport != "" {
 		c.Transport = k.Transport

@@ -83,7 +83,7 @@ func checkConfig(c stream.Config) error {
 	must(c.Transport == "ipc" || c.Transport == "tcp", "transport is %q, must be ipc or tcp", c.Transport)
 	must(c.InterruptMode == "signal" || c.InterruptMode == "message", "interrupt_mode is %q, must be signal or message", c.InterruptMode)
 	for name, v := range map[string]int64{
-		"journal_bytes": c.JournalBytes, "max_message": c.MaxMessage, "output_bytes": c.OutputBytes, "tail_bytes": c.TailBytes,
+		"journal_bytes": c.JournalBytes, "max_message": c.MaxMessage, "output_bytes": c.OutputBytes, "tail_bytes": c.TailBytes, "patience_ms": c.PatienceMS,
 		"rlimits.data": c.Rlimits.Data, "rlimits.file_size": c.Rlimits.FileSize, "rlimits.files": c.Rlimits.Files, "rlimits.pids": c.Rlimits.PIDs,
 	} {
 		must(v >= 0, "%s is %d, must not be negative", name, v)

@@ -69,13 +69,15 @@ func (c *conn) handshake() (stream.Hello, error) {
 // refuse answers Hello with an error and returns it.
 func (c *conn) refuse(err error) error {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(helloTimeout))
-	_ = c.write(func() error { return c.w.WriteJSON(stream.FrameWelcome, c.s.welcome(0, err)) })
+	_ = c.write(func() error { return c.w.WriteJSON(stream.FrameWelcome, c.s.welcome(0, 0, err)) })
 	return err
 }
 
 // welcome describes the shim.
-func (s *Shim) welcome(next uint64, err error) stream.Welcome {
-	w := stream.Welcome{Version: stream.Version, KernelID: s.config.KernelID, Next: next}
+func (s *Shim) welcome(after, next uint64, err error) stream.Welcome {
+	w := stream.Welcome{
+		Version: stream.Version, KernelID: s.config.KernelID, After: after, Next: next, PatienceMS: s.config.PatienceMS,
+	}
 	if err != nil {
 		w.Error = err.Error()
 	}
@@ -92,6 +94,7 @@ func (c *conn) serve(hello stream.Hello) error {
 	if err != nil {
 		return c.refuse(err)
 	}
+	after := cursor.next - 1 // before it is read
 	c.mu.Lock()
 	c.cursor = cursor
 	c.mu.Unlock()
@@ -100,7 +103,7 @@ func (c *conn) serve(hello stream.Hello) error {
 		return net.ErrClosed
 	default:
 	}
-	if err := c.write(func() error { return c.w.WriteJSON(stream.FrameWelcome, c.s.welcome(next, nil)) }); err != nil {
+	if err := c.write(func() error { return c.w.WriteJSON(stream.FrameWelcome, c.s.welcome(after, next, nil)) }); err != nil {
 		return err
 	}
 	c.wg.Go(func() {
@@ -163,6 +166,7 @@ func (c *conn) read() error {
 }
 
 func (c *conn) frame(f stream.Frame) error {
+	c.s.vigil.heard()
 	switch f.Type {
 	case stream.FrameSend:
 		m, err := stream.DecodeMessage(f.Payload)

@@ -93,6 +93,7 @@ func (v *server) serve(c *conn) {
 	hello, err := c.handshake()
 	<-v.slots
 	if err == nil {
+		v.s.vigil.heard()
 		v.replace(c)
 		err = c.serve(hello)
 	}

@@ -35,6 +35,7 @@ type Shim struct {
 	reaper  *reaper
 	cgroup  *cgroup
 	trimmer trimmer
+	vigil   *vigil
 	wg      sync.WaitGroup
 
 	life  sync.Mutex    // held while the kernel is started or ended
@@ -57,6 +58,7 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 		config: c, log: log, dial: dial, journal: j, drops: d,
 		gate: newGate(j, c.OutputBytes, c.TailBytes), outbox: newOutbox(d),
 		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}), rush: make(chan struct{}, rungs),
+		vigil: keepVigil(time.Duration(c.PatienceMS) * time.Millisecond),
 	}
 }
 
@@ -83,6 +85,9 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 	s.life.Unlock()
 	select {
 	case <-s.finish:
+	case <-s.vigil.over:
+		log.Warn("no server has been heard from for too long: the kernel ends", "patience", s.vigil.patience.String())
+		err = s.terminate(stop)
 	case <-stop:
 		err = s.terminate(stop)
 	}
@@ -90,7 +95,7 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 	return errors.Join(err, s.close())
 }
 
-// terminate ends the kernel because of a signal, faster with each further one.
+// terminate ends the kernel because of a signal, or because it is nobody's any more; faster with each further signal.
 func (s *Shim) terminate(stop <-chan os.Signal) error {
 	s.announceEnd(false)
 	done := make(chan error, 1)
@@ -114,6 +119,7 @@ func (s *Shim) close() error {
 	s.drops.flush()
 	s.outbox.close()
 	s.reaper.close()
+	s.vigil.close()
 	s.trimmer.close()
 	return nil
 }

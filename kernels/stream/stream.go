@@ -100,10 +100,14 @@ type Welcome struct {
 	KernelID string `json:"kernel_id"`
 	// Next is the number that the next new frame will get; everything from the asked place up to Next-1 is replayed.
 	Next uint64 `json:"next"`
+	// After is the number before the first that is replayed: Next-1 when nothing is.
+	After uint64 `json:"after"`
 	// Incarnation counts the kernel processes that this shim has started, from 1.
 	Incarnation int `json:"incarnation"`
 	// Alive tells whether the kernel process runs.
 	Alive bool `json:"alive"`
+	// PatienceMS is how long the shim goes on without hearing from a server, in milliseconds (Config.PatienceMS); 0: for ever.
+	PatienceMS int64 `json:"patience_ms,omitempty"`
 	// Error is set when the shim refuses the connection; it closes after Welcome.
 	Error string `json:"error,omitempty"`
 }
@@ -266,6 +270,9 @@ type Config struct {
 	CgroupDir string `json:"cgroup_dir,omitempty"`
 	// PeerOutside refuses connections from processes of the shim's own pid namespace, that is, from users' code.
 	PeerOutside bool `json:"peer_outside,omitempty"`
+	// PatienceMS is how long the shim goes on without hearing from a server, in milliseconds: then it ends the kernel and
+	// itself. 0: for ever.
+	PatienceMS int64 `json:"patience_ms,omitempty"`
 	// JournalBytes caps the journal (default 32 MiB). MaxMessage caps one message of the kernel (default 64 MiB).
 	JournalBytes int64 `json:"journal_bytes,omitempty"`
 	MaxMessage   int64 `json:"max_message,omitempty"`
