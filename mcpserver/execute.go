@@ -149,6 +149,9 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if remark := remarkOn(e, r); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
+	if soon := endsSoon(e); soon != "" {
+		content = append(content, mcp.NewTextContent(soon))
+	}
 	content = append(content, mcp.NewTextContent(footer(e, statusText(r)+" · "+seconds(r.Duration))))
 	return about(e, v, &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK})
 }

@@ -22,6 +22,7 @@ type sessionEntry struct {
 	BusySeconds float64 `json:"busy_seconds"`
 	Created     string  `json:"created"`
 	LastUsed    string  `json:"last_used"`
+	Ends        string  `json:"ends,omitempty"`
 }
 
 var sessionsSchema = listSchema("sessions", "session_id", "language", "state")
@@ -33,7 +34,7 @@ func sessionArgument() mcp.ToolOption {
 func (s *service) listTool() toolSpec {
 	return toolSpec{
 		name: "list_sessions", title: "List sessions",
-		description: "List your sessions: language, state (starting, idle, busy, restarting, died), cells run and waiting.",
+		description: "List your sessions: language, state (starting, idle, busy, restarting, died, culled), cells run and waiting.",
 		output:      sessionsSchema, readOnly: true, idempotent: true, handle: s.listSessions,
 	}
 }
@@ -59,14 +60,19 @@ func (s *service) listSessions(ctx context.Context, r mcp.CallToolRequest) (*mcp
 }
 
 func entryOf(i sessions.Info) sessionEntry {
-	return sessionEntry{
+	entry := sessionEntry{
 		ID: i.ID, Language: i.Language, State: string(i.State), Executions: i.Executions, Generation: i.Generation,
 		Queue: i.Queue, BusySeconds: i.Busy.Round(time.Millisecond).Seconds(),
 		Created: i.Created.UTC().Format(time.RFC3339), LastUsed: i.LastUsed.UTC().Format(time.RFC3339),
 	}
+	if !i.Ends.At.IsZero() {
+		entry.Ends = i.Ends.At.UTC().Format(time.RFC3339)
+	}
+	return entry
 }
 
-// lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago".
+// lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago · ends in
+// 12 min unless used".
 func lineOf(i sessions.Info) string {
 	parts := []string{i.ID, i.Language, string(i.State)}
 	if i.Busy > 0 {
@@ -79,7 +85,11 @@ func lineOf(i sessions.Info) string {
 	if i.Generation > 1 {
 		parts = append(parts, fmt.Sprintf("kernel generation %d", i.Generation))
 	}
-	return strings.Join(append(parts, "used "+time.Since(i.LastUsed).Round(time.Second).String()+" ago"), " · ")
+	parts = append(parts, "used "+time.Since(i.LastUsed).Round(time.Second).String()+" ago")
+	if !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
+		parts = append(parts, endsIn(i.Ends))
+	}
+	return strings.Join(parts, " · ")
 }
 
 func (s *service) interruptTool() toolSpec {

@@ -49,6 +49,9 @@ type Config struct {
 	Grace time.Duration
 	// MintedIdle is how long a session with a minted id waits for a second call before it is closed (5 min).
 	MintedIdle time.Duration
+	// IdleTimeout is how long a kernel waits for its next cell before it is culled (30 min), MaxLife how long it may live in
+	// all (24 h). Negative: for ever.
+	IdleTimeout, MaxLife time.Duration
 	// PromptTimeout is how long a cell that called input() waits for its user (5 min).
 	PromptTimeout time.Duration
 	// MaxQueue bounds the waiting cells of one session (32).
@@ -75,6 +78,8 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.StartTimeout, 90*time.Second)
 	setDefault(&c.Grace, 5*time.Second)
 	setDefault(&c.MintedIdle, 5*time.Minute)
+	setDefault(&c.IdleTimeout, 30*time.Minute)
+	setDefault(&c.MaxLife, 24*time.Hour)
 	setDefault(&c.PromptTimeout, 5*time.Minute)
 	setDefault(&c.MaxQueue, 32)
 	if c.Store != nil {

@@ -9,10 +9,11 @@
 //	   ▼                                        │
 //	starting ──► idle ⇄ busy ──► restarting ────┤
 //	   │           │      │           │         │
-//	   └───────────┴──────┴───────────┴──► died ┘        closed: from anywhere, for good
+//	   └───────────┼──────┴───────────┴──► died ┤
+//	               └───────────────────► culled ┘        closed: from anywhere, for good
 //
-// A session outlives its kernel: when the kernel dies, is restarted or does not come up, the next cell runs on the next
-// generation, in the same workspace folder, and is told first what was lost (news.go).
+// A session outlives its kernel: when the kernel dies, is culled (cull.go), restarted or does not come up, the next cell runs
+// on the next generation, in the same workspace folder, and is told first what was lost (news.go).
 //
 // What a cell produced is recorded as it comes (record.go), whether or not anybody reads it, so a slow or absent reader
 // never holds up a kernel. With a Store (store.go) all of it is committed before a result is handed out (saver.go), leaves

@@ -167,8 +167,17 @@ func (s *session) ready(ctx context.Context) error {
 		s.transition(Died)
 		return err
 	}
-	s.transition(Idle)
+	s.cameUp()
 	return nil
+}
+
+// cameUp notes that the kernel waits for its first cell.
+func (s *session) cameUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.born = time.Now()
+	s.active = s.born
+	s.setState(Idle)
 }
 
 // giveUp throws away a kernel that does not come up and returns why.

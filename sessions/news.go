@@ -11,7 +11,7 @@ import (
 // lossAsked is why a kernel was replaced that was not running anything.
 const lossAsked = "the kernel was restarted on request"
 
-const clock = "15:04:05 MST"
+const clock = "2006-01-02 15:04:05 MST"
 
 // lose takes the kernel from the session because it died, and remembers what the next cell must be told. The caller
 // disposes of the kernel.
@@ -80,12 +80,16 @@ func (s *session) takeNews() (generation int, preamble string) {
 	const most = 3
 	lines := s.news[max(0, len(s.news)-most):]
 	s.news = nil
-	kept := "files in the workspace are kept"
+	kept := "files in the workspace are kept, as is the history of cells"
 	if s.generation == s.past.Generations+1 && !s.filesThere {
 		kept = "the workspace is empty"
 	}
+	again := "define again what you need"
+	if s.ran || s.past.Executions > 0 {
+		again += ", or let restore_session run the earlier cells again"
+	}
 	return s.generation, fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
-		"This cell ran on a new kernel, generation %d: define again what you need.", strings.Join(lines, "\n"), kept, s.generation)
+		"This cell ran on a new kernel, generation %d: %s.", strings.Join(lines, "\n"), kept, s.generation, again)
 }
 
 func formatBytes(n int64) string {

@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"strings"
-	"time"
 
 	"cellblock/internal/fault"
 )
@@ -84,25 +83,6 @@ func (s *session) rest() {
 	}
 }
 
-// cull ends a minted session that nobody came back to.
-func (s *session) cull() {
-	if !s.abandoned() {
-		return
-	}
-	why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
-		s.manager.cfg.MintedIdle.String()}
-	if s.retire(why) {
-		s.cancel(why)
-	}
-}
-
-// abandoned tells whether nobody has used a minted session since its first cell.
-func (s *session) abandoned() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.minted && s.cells-s.past.Executions <= 1 && !s.wanted
-}
-
 // serve runs the next cell, on a kernel that it starts if there is none.
 func (s *session) serve() {
 	select {
@@ -171,17 +151,6 @@ func (s *session) everRan() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ran
-}
-
-// cullTimer fires when a minted session has waited long enough for its second call.
-func (s *session) cullTimer() (<-chan time.Time, func() bool) {
-	if !s.abandoned() {
-		return nil, func() bool { return false }
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := time.NewTimer(time.Until(s.lastUsed.Add(s.manager.cfg.MintedIdle)))
-	return t.C, t.Stop
 }
 
 // end stops the kernel, fails what waits and gives the id free.

@@ -46,6 +46,8 @@ type session struct {
 	cells       int           // ever enqueued
 	past        StoredSession // what there was before this session began
 	lastUsed    time.Time
+	born        time.Time // when the kernel that runs now came up
+	active      time.Time // when that kernel was last used
 	queue       []*Execution
 	running     *Execution
 	launched    kernels.Handle // the kernel's that was launched last, for its log
@@ -80,6 +82,8 @@ type Info struct {
 	Busy time.Duration
 	// Queue is how many cells wait.
 	Queue int
+	// Ends is when its kernel is stopped, if nothing happens before.
+	Ends End
 }
 
 func (s *session) info() Info {
@@ -87,7 +91,7 @@ func (s *session) info() Info {
 	defer s.mu.Unlock()
 	info := Info{
 		ID: s.key.id, Language: s.language, State: s.state, Generation: s.generation, Executions: s.cells,
-		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue),
+		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(),
 	}
 	if s.running != nil {
 		_, started := s.running.Phase()
@@ -248,6 +252,7 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	s.running = nil
 	s.ran = true
 	s.lastUsed = time.Now()
+	s.active = s.lastUsed
 	s.retain(e)
 	if s.state == Busy {
 		s.setState(Idle)

@@ -18,6 +18,8 @@ const (
 	Restarting State = "restarting"
 	// Died: there is no kernel; the next cell starts the next generation.
 	Died State = "died"
+	// Culled: the kernel was stopped because nobody used it, or because it was old; the next cell starts the next generation.
+	Culled State = "culled"
 	// Closed: the session has ended and its id is free.
 	Closed State = "closed"
 )
@@ -26,10 +28,11 @@ const (
 var successors = map[State][]State{
 	"":         {Starting, Closed},
 	Starting:   {Idle, Died, Closed},
-	Idle:       {Busy, Restarting, Died, Closed},
+	Idle:       {Busy, Restarting, Died, Culled, Closed},
 	Busy:       {Idle, Restarting, Died, Closed},
 	Restarting: {Starting, Died, Closed},
 	Died:       {Starting, Closed},
+	Culled:     {Starting, Closed},
 	Closed:     {},
 }
 

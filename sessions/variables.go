@@ -87,6 +87,7 @@ func (s *session) inspect() (Variables, error) {
 	if s.kernel == nil || s.kernelGone() {
 		return Variables{Variables: []Variable{}}, nil
 	}
+	s.touch()
 	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
 	defer cancel()
 	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{

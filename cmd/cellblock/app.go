@@ -70,7 +70,8 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
 		Store: a.history, DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
-		MintedIdle: cfg.Sessions.MintedIdle, Logger: a.logger,
+		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNever(cfg.Sessions.IdleTimeout), MaxLife: orNever(cfg.Sessions.MaxLife),
+		Logger: a.logger,
 	})
 	if err != nil {
 		return err
@@ -85,6 +86,14 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	a.scopes = mcpserver.ToolScopes(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	return nil
+}
+
+// orNever is a time of the configuration, where 0 means for ever, as package sessions wants it, where that is the default.
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
 }
 
 // health looks at what the server depends on now.

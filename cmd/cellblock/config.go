@@ -71,6 +71,9 @@ type TimeoutConfig struct {
 type SessionsConfig struct {
 	// MintedIdle is how long a session that was made without a name waits for its next use.
 	MintedIdle time.Duration `koanf:"minted_idle"`
+	// IdleTimeout is how long a kernel waits for its next cell, MaxLife how long it lives in all; 0: for ever.
+	IdleTimeout time.Duration `koanf:"idle_timeout"`
+	MaxLife     time.Duration `koanf:"max_life"`
 }
 
 // DockerConfig is for the docker provisioner.
@@ -134,6 +137,7 @@ func defaults() map[string]any {
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m",
+		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",
 		"docker.host": "", "docker.carrier": "auto",
 		"images.python":           "",
 		"profiles.session.memory": "2GB", "profiles.session.cpus": 2.0, "profiles.session.pids": 256,

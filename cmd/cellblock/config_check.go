@@ -42,9 +42,8 @@ func (c *Config) check() error {
 		return fault.New(fault.Invalid, "configuration: timeout.default is %s and timeout.max is %s", c.Timeout.Default, c.Timeout.Max).
 			WithHint("Both are durations as 10m or 1h; the default is at least 1s and not above the most.")
 	}
-	if c.Sessions.MintedIdle < time.Second {
-		return fault.New(fault.Invalid, "configuration: sessions.minted_idle is %s", c.Sessions.MintedIdle).
-			WithHint("Use a duration of at least 1s, such as 5m.")
+	if err := c.Sessions.check(); err != nil {
+		return err
 	}
 	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
 		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)
@@ -73,6 +72,21 @@ func (c *Config) check() error {
 			return fault.New(fault.Invalid, "configuration: %w", err)
 		}
 		*dir = abs
+	}
+	return nil
+}
+
+// check refuses times that are too short for anything.
+func (s SessionsConfig) check() error {
+	if s.MintedIdle < time.Second {
+		return fault.New(fault.Invalid, "configuration: sessions.minted_idle is %s", s.MintedIdle).
+			WithHint("Use a duration of at least 1s, such as 5m.")
+	}
+	for key, d := range map[string]time.Duration{"idle_timeout": s.IdleTimeout, "max_life": s.MaxLife} {
+		if d != 0 && d < time.Second {
+			return fault.New(fault.Invalid, "configuration: sessions.%s is %s", key, d).
+				WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")
+		}
 	}
 	return nil
 }

@@ -120,6 +120,8 @@ func TestBadConfiguration(t *testing.T) {
 		"a port too high":      {"addr: 127.0.0.1:99999\n", nil, nil, "65535"},
 		"a URL for an address": {"addr: http://127.0.0.1:8787\n", nil, nil, "127.0.0.1:8787"},
 		"no idle time":         {"sessions: {minted_idle: 0s}\n", nil, nil, "5m"},
+		"short idle time-out":  {"sessions: {idle_timeout: 30ms}\n", nil, nil, "0 for no end"},
+		"negative life":        {"sessions: {max_life: -1h}\n", nil, nil, "0 for no end"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

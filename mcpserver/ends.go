@@ -1,0 +1,37 @@
+package mcpserver
+
+import (
+	"fmt"
+	"time"
+
+	"cellblock/sessions"
+)
+
+// nearEnd is how long before the end of its kernel a result tells of it.
+const nearEnd = 5 * time.Minute
+
+// endsIn says when a kernel is to be stopped: "ends in 12 min unless used".
+func endsIn(end sessions.End) string {
+	left := max(time.Until(end.At), 0)
+	in := fmt.Sprintf("%d s", int(left.Seconds()))
+	switch {
+	case left >= 2*time.Hour:
+		in = fmt.Sprintf("%d h", int(left.Hours()))
+	case left >= time.Minute:
+		in = fmt.Sprintf("%d min", int(left.Minutes()))
+	}
+	if end.Unused {
+		return "ends in " + in + " unless used"
+	}
+	return "ends in " + in
+}
+
+// endsSoon is a line for the result of a cell whose kernel has not much time left. A session that has just been minted
+// never has, and its footer says what to do.
+func endsSoon(e *sessions.Execution) string {
+	end := e.KernelEnds()
+	if end.At.IsZero() || time.Until(end.At) >= nearEnd || e.Minted() {
+		return ""
+	}
+	return "Note: this session's kernel " + endsIn(end) + "; its variables go with it, its files stay."
+}

@@ -1,0 +1,130 @@
+package sessions
+
+import (
+	"fmt"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// Culling stops kernels that nobody uses, and those that have lived for their longest. The session stays, without a
+// kernel: the next cell begins the next generation and is told. Sessions with a minted id that nobody came back to are
+// closed instead. What runs a cell, or has one waiting, is left alone.
+
+// End is when a session's kernel is to be stopped, if nothing happens before. At is zero when that is never.
+type End struct {
+	At time.Time
+	// Unused tells that any use of the kernel puts it off. Otherwise it is the end of its longest life.
+	Unused bool
+}
+
+// ends says when the kernel that runs now is stopped. The caller holds s.mu.
+func (s *session) ends() (end End) {
+	cfg := s.manager.cfg
+	sooner := func(at time.Time, unused bool) {
+		if end.At.IsZero() || at.Before(end.At) {
+			end = End{at, unused}
+		}
+	}
+	resting := s.running == nil && len(s.queue) == 0
+	if resting && s.unclaimed() {
+		sooner(s.lastUsed.Add(cfg.MintedIdle), true)
+	}
+	if resting && s.state == Idle && cfg.IdleTimeout > 0 {
+		sooner(s.active.Add(cfg.IdleTimeout), true)
+	}
+	if (s.state == Idle || s.state == Busy) && cfg.MaxLife > 0 {
+		sooner(s.born.Add(cfg.MaxLife), false)
+	}
+	return end
+}
+
+// cullTimer fires when the session's kernel, or the session, is to end.
+func (s *session) cullTimer() (<-chan time.Time, func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.ends().At
+	if at.IsZero() {
+		return nil, func() bool { return false }
+	}
+	t := time.NewTimer(time.Until(at))
+	return t.C, t.Stop
+}
+
+// cull ends what is due.
+func (s *session) cull() {
+	now := time.Now()
+	if s.abandoned(now) {
+		s.cullMinted()
+		return
+	}
+	why := s.beginCull(now)
+	if why == "" {
+		return
+	}
+	s.log.Info("kernel is culled", "why", why)
+	s.addLoss(why, now)
+	unused := s.kernel
+	s.kernel = nil
+	if err := unused.dispose(stopGrace); err != nil {
+		s.log.Error("a culled kernel could not be stopped", "error", err)
+	}
+}
+
+// beginCull takes the session into Culled, if its kernel's time is over, and says why.
+func (s *session) beginCull(now time.Time) (why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := s.ends()
+	if s.state != Idle || len(s.queue) > 0 || s.ending != nil || end.At.IsZero() || now.Before(end.At) {
+		return ""
+	}
+	s.setState(Culled)
+	if end.Unused {
+		return fmt.Sprintf("it was culled because no cell had run for %v", s.manager.cfg.IdleTimeout)
+	}
+	return fmt.Sprintf("it was culled because it had lived for %v, the most that a kernel may", s.manager.cfg.MaxLife)
+}
+
+// cullMinted ends a minted session that nobody came back to.
+func (s *session) cullMinted() {
+	why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
+		s.manager.cfg.MintedIdle.String()}
+	if s.retire(why) {
+		s.cancel(why)
+	}
+}
+
+// abandoned tells whether a minted session has waited long enough for its second call.
+func (s *session) abandoned(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unclaimed() && !now.Before(s.lastUsed.Add(s.manager.cfg.MintedIdle))
+}
+
+// unclaimed tells whether nobody has used a minted session since its first cell. The caller holds s.mu.
+func (s *session) unclaimed() bool {
+	return s.minted && s.cells-s.past.Executions <= 1 && !s.wanted
+}
+
+// touch notes that the kernel was used just now.
+func (s *session) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = time.Now()
+}
+
+// KernelEnds says when the kernel that ran the cell is to be stopped; never, as far as this tells, once it is not its
+// session's kernel any more.
+func (e *Execution) KernelEnds() End {
+	if e.session == nil {
+		return End{}
+	}
+	generation := e.Generation()
+	e.session.mu.Lock()
+	defer e.session.mu.Unlock()
+	if e.session.generation != generation {
+		return End{}
+	}
+	return e.session.ends()
+}

@@ -1,0 +1,175 @@
+package sessions
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// culling is a Manager whose kernels live for a while only.
+func culling(t *testing.T, p *fakeProvisioner, idle, life time.Duration) *Manager {
+	t.Helper()
+	return newTestManager(t, p, func(c *Config) { c.IdleTimeout, c.MaxLife = idle, life })
+}
+
+// inState fails the test unless alice's session "s" is in a state, with so many kernels in all.
+func inState(t *testing.T, m *Manager, want State, live int64) Info {
+	t.Helper()
+	synctest.Wait()
+	info, err := m.Get(t.Context(), alice, "s")
+	if got := m.cfg.Provisioner.(*fakeProvisioner).live.Load(); err != nil || info.State != want || got != live {
+		t.Errorf("%v: state %q with %d kernels, want %q with %d; %v", time.Now().Format(time.TimeOnly), info.State, got, want, live, err)
+	}
+	return info
+}
+
+func TestIdleKernelIsCulledAndTheNextCellIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := culling(t, p, 0, 0)
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(30*time.Minute - time.Second)
+		if info := inState(t, m, Idle, 1); time.Until(info.Ends.At) != time.Second || !info.Ends.Unused {
+			t.Errorf("it ends %+v", info.Ends)
+		}
+		execute(t, m, alice, "s", "y") // puts it off
+		time.Sleep(30*time.Minute - time.Second)
+		inState(t, m, Idle, 1)
+		time.Sleep(time.Second)
+		if info := inState(t, m, Culled, 0); !info.Ends.At.IsZero() || info.Generation != 1 || info.Executions != 2 {
+			t.Errorf("culled: %+v", info)
+		}
+		time.Sleep(48 * time.Hour)
+		inState(t, m, Culled, 0)
+		e, _ := execute(t, m, alice, "s", "z")
+		if e.Generation() != 2 || e.Number() != 3 || p.specs[0].Workspace != p.specs[1].Workspace {
+			t.Errorf("cell %d in generation %d, workspaces %q and %q", e.Number(), e.Generation(), p.specs[0].Workspace, p.specs[1].Workspace)
+		}
+		for _, word := range []string{"generation 1", "2000-01-01 00:59:59 UTC", "culled", "no cell had run for 30m0s", "variables",
+			"lost", "files in the workspace", "history of cells", "kept", "generation 2", "restore_session"} {
+			if !strings.Contains(e.Preamble(), word) {
+				t.Errorf("preamble does not say %q: %s", word, e.Preamble())
+			}
+		}
+		if e, _ := execute(t, m, alice, "s", "z"); e.Preamble() != "" {
+			t.Errorf("told twice: %q", e.Preamble())
+		}
+	})
+}
+
+func TestWhatRunsOrWaitsIsNotCulled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Minute, 10*time.Minute)
+		defer m.Shutdown(context.Background())
+		r := python("s", "sleep 30m")
+		r.Timeout = time.Hour
+		first := start(t, m, alice, r)
+		second := start(t, m, alice, r)
+		synctest.Wait()
+		began := time.Now()
+		time.Sleep(20 * time.Minute)
+		if info := inState(t, m, Busy, 1); info.Ends.Unused || info.Ends.At.Sub(began) != 10*time.Minute {
+			t.Errorf("it ends %+v", info.Ends)
+		}
+		wait(t, first)
+		wait(t, second)
+		if took := time.Since(began); took != time.Hour || second.Generation() != 1 {
+			t.Errorf("both took %v, the second in generation %d", took, second.Generation())
+		}
+		inState(t, m, Culled, 0)
+		if e, _ := execute(t, m, alice, "s", "x"); !strings.Contains(e.Preamble(), "had lived for 10m0s") {
+			t.Errorf("preamble %q", e.Preamble())
+		}
+	})
+}
+
+func TestLongestLifeIsThatOfTheKernel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, 0, time.Hour)
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(40 * time.Minute / 2)
+		execute(t, m, alice, "s", "x")
+		if _, err := m.Restart(t.Context(), alice, "s"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(15 * time.Minute)
+			execute(t, m, alice, "s", "x")
+		}
+		info := inState(t, m, Idle, 1)
+		if left := time.Until(info.Ends.At); left != 15*time.Minute || info.Ends.Unused {
+			t.Errorf("it ends in %v: %+v", left, info.Ends)
+		}
+		time.Sleep(15 * time.Minute)
+		inState(t, m, Culled, 0)
+	})
+}
+
+func TestNeverCulled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, -1, -1)
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(1000 * time.Hour)
+		if info := inState(t, m, Idle, 1); !info.Ends.At.IsZero() {
+			t.Errorf("it ends %+v", info.Ends)
+		}
+	})
+}
+
+func TestLookingAtVariablesIsUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+		m.cfg.Runtimes["python"] = Runtime{Variables: "v"}
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(50 * time.Minute)
+		_, _ = m.Variables(t.Context(), alice, "s") // the fake does not know them
+		time.Sleep(50 * time.Minute)
+		inState(t, m, Idle, 1)
+	})
+}
+
+// A cell that comes while its kernel is being stopped runs on the next one.
+func TestCellThatComesWhileItsKernelIsCulled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{stopTime: 2 * time.Second}, time.Hour, -1)
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(time.Hour + time.Second)
+		inState(t, m, Culled, 1)
+		if e, _ := execute(t, m, alice, "s", "y"); e.Generation() != 2 || !strings.Contains(e.Preamble(), "culled") {
+			t.Errorf("generation %d, %q", e.Generation(), e.Preamble())
+		}
+	})
+}
+
+func TestCulledSessionCanBeRestartedAndClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		time.Sleep(time.Hour)
+		inState(t, m, Culled, 0)
+		if r, err := m.Interrupt(t.Context(), alice, "s"); err != nil || r.Ran || r.VariablesKept {
+			t.Errorf("interrupt: %+v, %v", r, err)
+		}
+		if info, err := m.Restart(t.Context(), alice, "s"); err != nil || info.Generation != 2 || info.State != Idle {
+			t.Errorf("restart: %+v, %v", info, err)
+		}
+		time.Sleep(time.Hour)
+		inState(t, m, Culled, 0)
+		if err := m.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Get(t.Context(), alice, "s"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
