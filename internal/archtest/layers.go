@@ -21,7 +21,7 @@ var layers = []layer{
 	},
 	{
 		"cmd/...", []string{"auth", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
-			"sessions", "sessions/history", "web/..."},
+			"notebook", "sessions", "sessions/history", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},
 	{"e2e/...", []string{"..."}, "tests may see everything"},
@@ -35,7 +35,7 @@ var layers = []layer{
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
 	{
-		"mcpserver/...", []string{"mcpserver/...", "sessions", "kernels", "kernels/stream", "auth", "images", "internal/..."},
+		"mcpserver/...", []string{"mcpserver/...", "notebook", "sessions", "kernels", "kernels/stream", "auth", "images", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
@@ -47,6 +47,7 @@ var layers = []layer{
 		"sessions/...", []string{"sessions/...", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched",
 	},
+	{"notebook", []string{"kernels", "internal/..."}, "a notebook is made of outputs; whose they are is not its business"},
 	{"kernels/wire", nil, "framing is pure: bytes in, message out"},
 	{"kernels/stream", nil, "server and shim share the stream, so it can know neither"},
 	{
