@@ -52,9 +52,9 @@ type Store interface {
 	// Execution returns one execution, NotFound if there is none of that number.
 	Execution(ctx context.Context, session SessionRef, number int) (StoredExecution, error)
 
-	// Outputs yields the outputs of an execution, from an index on, in order; what was left out of the middle is told by
-	// notices in its place, and leaves a hole in the indices. It holds a page of them in memory, not all, and sees what
-	// is committed while it runs. An output that cannot be read (its file is missing or damaged) is yielded with its index
+	// Outputs yields the outputs of an execution, from an index on, in order; what was left out of the middle, and what
+	// was dropped (StoredExecution.Dropped), is told by notices in its place, and leaves a hole in the indices. It holds a
+	// page of them in memory, not all, and sees what is committed while it runs. An output that cannot be read (its file is missing or damaged) is yielded with its index
 	// and an error, and the next ones follow if the caller goes on; any other error ends it.
 	Outputs(ctx context.Context, session SessionRef, number, from int) iter.Seq2[StoredOutput, error]
 
@@ -138,6 +138,16 @@ type StoredExecution struct {
 	Outputs, Own int
 	// Bytes is the size of its outputs.
 	Bytes int64
+	// Dropped says what the store has given up of its outputs because they were old, or took too much room.
+	Dropped Dropped
+}
+
+// Dropped counts outputs that a store has given up; the zero value is none.
+type Dropped struct {
+	Outputs int
+	Bytes   int64
+	// At is when the last of them went.
+	At time.Time
 }
 
 // StoredOutput is one output at its place in an execution.

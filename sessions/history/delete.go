@@ -4,12 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"cellblock/sessions"
 )
 
-// purgeOutputs bounds how many outputs go in one transaction, so that nobody waits long for the database meanwhile.
-const purgeOutputs = 2000
+const (
+	// dropOutputs and dropBytes bound what is deleted in one transaction, so that nobody waits long for the database
+	// meanwhile.
+	dropOutputs = 500
+	dropBytes   = 4 << 20
+)
 
 // Delete implements sessions.Store. The session is out of sight at once; what belongs to it goes in pieces.
 func (s *Store) Delete(ctx context.Context, o sessions.Owner, id string) error {
@@ -51,37 +56,99 @@ func (s *Store) purge(ctx context.Context, ref sessions.SessionRef) error {
 			return err
 		}
 	}
-	return s.writer.submit(ctx, func(w *writer) error {
-		if err := w.exec("DELETE FROM sessions WHERE id = ?", ref); err != nil {
-			return err
-		}
-		return w.exec("PRAGMA incremental_vacuum") // gives the disk back what is free now
-	})
+	err := s.writer.submit(ctx, func(w *writer) error { return w.exec("DELETE FROM sessions WHERE id = ?", ref) })
+	if err != nil {
+		return err
+	}
+	return s.giveBack(ctx)
 }
 
 // purgeSome deletes a session's oldest outputs, with the executions that have none left.
 func purgeSome(w *writer, ref sessions.SessionRef) (more bool, err error) {
-	for deleted := 0; deleted < purgeOutputs; {
+	for deleted := 0; deleted < dropOutputs; deleted++ {
 		var id int64
-		var first sql.NullInt64
-		err := w.row(`SELECT e.id, (SELECT MIN(idx) FROM outputs WHERE execution = e.id) FROM executions e
-			WHERE e.session = ? ORDER BY e.number LIMIT 1`, ref).Scan(&id, &first)
+		err := w.row("SELECT id FROM executions WHERE session = ? ORDER BY number LIMIT 1", ref).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return false, nil
-		}
-		if err == nil && first.Valid {
-			c := commit{writer: w}
-			_, err = c.drop(id, int(first.Int64), int(first.Int64)+purgeOutputs)
-			deleted += purgeOutputs
-		} else if err == nil {
-			err = w.exec("DELETE FROM executions WHERE id = ?", id)
-			deleted++
 		}
 		if err != nil {
 			return false, err
 		}
+		d, err := w.dropFirst(id)
+		if err != nil || d.more {
+			return d.more, err
+		}
+		deleted += d.outputs
+		if err := w.exec("DELETE FROM executions WHERE id = ?", id); err != nil {
+			return false, err
+		}
 	}
 	return true, nil
+}
+
+// dropped is what one transaction has deleted of an execution's outputs.
+type dropped struct {
+	outputs int
+	bytes   int64
+	to      int  // the index behind the last of them
+	more    bool // there are others
+}
+
+// dropFirst deletes the first outputs of an execution, as many as one transaction should.
+func (w *writer) dropFirst(execution int64) (d dropped, err error) {
+	if d, err = w.measure(execution); err != nil || d.outputs == 0 {
+		return d, err
+	}
+	c := commit{writer: w}
+	d.bytes, err = c.drop(execution, 0, d.to)
+	return d, err
+}
+
+// measure finds out which outputs of an execution dropFirst deletes.
+func (w *writer) measure(execution int64) (d dropped, err error) {
+	stmt, err := w.prepare(`SELECT idx, CASE WHEN blob IS NULL THEN size ELSE 0 END FROM outputs
+		WHERE execution = ? ORDER BY idx LIMIT ?`)
+	if err != nil {
+		return d, err
+	}
+	rows, err := stmt.QueryContext(context.Background(), execution, dropOutputs+1)
+	if err != nil {
+		return d, err
+	}
+	defer rows.Close()
+	for size := int64(0); rows.Next(); {
+		var index int
+		var bytes int64
+		if err := rows.Scan(&index, &bytes); err != nil {
+			return d, err
+		}
+		if d.outputs == dropOutputs || d.outputs > 0 && size+bytes > dropBytes {
+			d.more = true
+			break
+		}
+		d.outputs, d.to, size = d.outputs+1, index+1, size+bytes
+	}
+	return d, rows.Err()
+}
+
+// pagesAtOnce is how much of the database file is given back in one transaction.
+const pagesAtOnce = 500
+
+// giveBack gives the disk back what is free in the database's file now, a piece at a time.
+func (s *Store) giveBack(ctx context.Context) error {
+	var free int
+	if err := s.read.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
+		return unread(err)
+	}
+	for ; free > 0; free -= pagesAtOnce {
+		err := s.writer.submit(ctx, func(w *writer) error {
+			return w.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pagesAtOnce))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unpurged returns the sessions whose deletion a process that ended has not finished.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cellblock/sessions"
 )
@@ -29,6 +30,10 @@ type Options struct {
 	Alive func(slot string) bool
 	// Durable forces every commit to the disk, so that a loss of power takes nothing either; see the package comment.
 	Durable bool
+	// MaxAge is how long outputs are kept; code and status stay rowsFactor times as long. MaxBytes bounds what the history
+	// takes on the disk: beyond it the oldest outputs go, and then the oldest cells. 0 is no limit.
+	MaxAge   time.Duration
+	MaxBytes int64
 	// Logger gets what operators should know. Nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -43,7 +48,11 @@ type Store struct {
 	holder string // SLOT/word
 	alive  func(slot string) bool
 
+	maxAge   time.Duration
+	maxBytes int64
+
 	tidying sync.WaitGroup // up what an earlier process has left
+	keeping sync.WaitGroup // to the limits, until Close
 	closed  atomic.Bool
 }
 
@@ -92,12 +101,12 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 	}
 	s := &Store{
 		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.Logger, alive: o.Alive,
-		holder: o.Slot + "/" + strings.ToLower(rand.Text()[:10]),
+		holder: o.Slot + "/" + strings.ToLower(rand.Text()[:10]), maxAge: o.MaxAge, maxBytes: o.MaxBytes,
 	}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	if s.writer, err = startWriter(ctx, write, s.blobs, s.log); err != nil {
+	if s.writer, err = startWriter(ctx, write, o.Folder, s.blobs, s.log); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
 	left, err := s.unpurged(ctx)
@@ -108,6 +117,7 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 		s.tidying.Go(func() { s.purgeLeft(ref) })
 	}
 	s.tidying.Go(s.sweep)
+	s.keeping.Go(s.keepUp)
 	return s, nil
 }
 
@@ -165,5 +175,6 @@ func (s *Store) Close() error {
 	}
 	s.writer.stop()
 	s.tidying.Wait()
+	s.keeping.Wait()
 	return explain("the history could not be closed", errors.Join(s.writer.close(s.holder), s.read.Close()))
 }

@@ -23,6 +23,9 @@ func (s *Store) Outputs(ctx context.Context, session sessions.SessionRef, number
 	return func(yield func(sessions.StoredOutput, error) bool) {
 		for {
 			page, more, err := s.page(ctx, session, number, from)
+			if err == nil {
+				page, err = s.withDropped(ctx, page, more, session, number, from)
+			}
 			if err != nil {
 				yield(sessions.StoredOutput{Index: from}, err)
 				return
@@ -73,6 +76,9 @@ func scanOutput(row scanner) (o outputAt, err error) {
 
 // decode gets an output's body, from its file if it has one.
 func (s *Store) decode(row outputAt) (kernels.Output, error) {
+	if row.out.Notice != nil {
+		return row.out, nil
+	}
 	if row.blob != "" {
 		var err error
 		if row.body, err = s.blobs.get(row.blob); err != nil {

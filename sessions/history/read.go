@@ -57,17 +57,17 @@ func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([
 }
 
 const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, restores, preamble, queued, started, ended, result,
-	outputs, own, bytes FROM executions WHERE session = ?`
+	outputs, own, bytes, dropped, dropped_outputs, dropped_bytes FROM executions WHERE session = ?`
 
 func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
-	var queued, started, ended sql.NullInt64
+	var queued, started, ended, dropped sql.NullInt64
 	var result string
 	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.Caller, &e.Timeout, &e.Restores, &e.Preamble, &queued,
-		&started, &ended, &result, &e.Outputs, &e.Own, &e.Bytes)
+		&started, &ended, &result, &e.Outputs, &e.Own, &e.Bytes, &dropped, &e.Dropped.Outputs, &e.Dropped.Bytes)
 	if err != nil {
 		return e, err
 	}
-	e.Queued, e.Started, e.Ended = at(queued), at(started), at(ended)
+	e.Queued, e.Started, e.Ended, e.Dropped.At = at(queued), at(started), at(ended), at(dropped)
 	return e, readEnd(&e, result)
 }
 

@@ -73,6 +73,10 @@ func (c *commit) outputs(p preparedOutputs) error {
 	var running bool
 	err := c.row("SELECT id, ended IS NULL FROM executions WHERE session = ? AND number = ?", c.session, p.Number).
 		Scan(&id, &running)
+	if errors.Is(err, sql.ErrNoRows) && c.expired(p.Number) {
+		c.freed = append(c.freed, blobsOf([]any{p})...)
+		return nil
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return fault.New(fault.Conflict, "the history has no execution %d of this session", p.Number)
 	}
@@ -98,6 +102,14 @@ func (c *commit) outputs(p preparedOutputs) error {
 	}
 	return c.exec(`UPDATE generations SET seq = ? WHERE session = ? AND seq < ? AND number =
 		(SELECT generation FROM executions WHERE id = ?)`, seq, c.session, seq, id)
+}
+
+// expired tells whether there was an execution of that number. Retention may have deleted it while something that it left
+// running still prints; what that prints is not kept either.
+func (c *commit) expired(number int) bool {
+	var executions int
+	err := c.row("SELECT executions FROM sessions WHERE id = ?", c.session).Scan(&executions)
+	return err == nil && number <= executions
 }
 
 // insert adds rows and returns their size and the highest number of the shim's sequence among them.

@@ -78,6 +78,14 @@ var migrations = []string{
 	);
 	CREATE INDEX outputs_blob ON outputs (blob) WHERE blob IS NOT NULL;`,
 	`ALTER TABLE executions ADD COLUMN restores INTEGER NOT NULL DEFAULT 0;`,
+	// What retention has dropped of an execution: when, how much, and up to which index.
+	`ALTER TABLE executions ADD COLUMN dropped BIGINT;
+	ALTER TABLE executions ADD COLUMN dropped_outputs INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE executions ADD COLUMN dropped_bytes BIGINT NOT NULL DEFAULT 0;
+	ALTER TABLE executions ADD COLUMN dropped_to INTEGER NOT NULL DEFAULT 0;
+	CREATE INDEX executions_ended ON executions (ended, bytes) WHERE ended IS NOT NULL;
+	DROP INDEX outputs_blob;
+	CREATE INDEX outputs_blob ON outputs (blob, size) WHERE blob IS NOT NULL;`,
 }
 
 // migrate brings the database to this program's version, in one transaction.

@@ -65,6 +65,7 @@ func (f *folder) Kill(t *testing.T, s sessions.Store) {
 	store.closed.Store(true)
 	store.writer.stop()
 	store.tidying.Wait()
+	store.keeping.Wait()
 	if err := store.writer.close("nobody"); err != nil {
 		t.Error(err)
 	}

@@ -17,6 +17,7 @@ type writer struct {
 	conn  *sql.Conn
 	blobs blobs
 	log   *slog.Logger
+	files keeper // of the folder's files
 
 	jobs    chan *job
 	quit    chan struct{}
@@ -44,13 +45,13 @@ const (
 
 var errClosed error = fault.New(fault.Unavailable, "the history was closed")
 
-func startWriter(ctx context.Context, db *sql.DB, files blobs, log *slog.Logger) (*writer, error) {
+func startWriter(ctx context.Context, db *sql.DB, folder string, files blobs, log *slog.Logger) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{
-		db: db, conn: conn, blobs: files, log: log, jobs: make(chan *job, maxJobs), quit: make(chan struct{}),
+		db: db, conn: conn, blobs: files, log: log, files: keeper{folder: folder}, jobs: make(chan *job, maxJobs), quit: make(chan struct{}),
 		statements: map[string]*sql.Stmt{},
 	}
 	w.ended.Go(w.loop)
@@ -202,6 +203,11 @@ func (w *writer) reclaim() {
 	if len(freed) == 0 {
 		return
 	}
+	unlock, ok := w.files.mayRemove()
+	if !ok {
+		return
+	}
+	defer unlock()
 	_, err := w.transact([]*job{{do: func(w *writer) error {
 		for _, name := range freed {
 			if err := w.removeUnnamed(name); err != nil {
@@ -211,7 +217,8 @@ func (w *writer) reclaim() {
 		return nil
 	}}})
 	if err != nil {
-		w.log.Warn("files of deleted outputs are left in the data folder; the next start removes them", "error", err)
+		w.files.left.Store(true)
+		w.log.Warn("files of deleted outputs are left in the data folder; they are looked for again later", "error", err)
 	}
 }
 
