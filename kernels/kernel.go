@@ -167,6 +167,9 @@ type Capabilities struct {
 	ReportsOOM bool `json:"reports_oom"`
 	// Images tells whether Spec.Image matters.
 	Images bool `json:"images"`
+	// Volumes tells that workspaces are volumes of an engine that shares no files with this host: Spec.Workspace only names
+	// one, and what the kernel writes is not there.
+	Volumes bool `json:"volumes,omitempty"`
 	// UID and GID are who the kernel runs as, on the host: the owner that a workspace folder must have.
 	UID int `json:"uid"`
 	GID int `json:"gid"`

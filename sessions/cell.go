@@ -197,6 +197,7 @@ func (r *run) conclude() {
 		}
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
+	result.Files, result.MoreFiles = s.filesWritten()
 	s.settle(r.e, result, nil)
 	r.leave()
 	if dead != nil {

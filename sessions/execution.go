@@ -9,6 +9,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/sessions/files"
 )
 
 // Phase is where one cell is on its way.
@@ -63,6 +64,9 @@ type Result struct {
 	Interrupt InterruptReport
 	// Duration is how long the cell ran, without its time in the queue.
 	Duration time.Duration
+	// Files are those that the cell wrote, the new ones first, as far as that is known, and MoreFiles counts more of them.
+	Files     []files.Change
+	MoreFiles int
 	// Unsaved says why the cell is not in the store; nil when it is, or when there is none.
 	Unsaved error
 }

@@ -131,7 +131,8 @@ func (s *session) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.welcomeBack(used)
+	s.welcomeBack(used, s.manager.workspaces.ran(s.key, s.language))
+	s.filesWritten() // from here on it is this kernel that writes
 	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
 	cfg := s.manager.cfg
 	runtime := cfg.Runtimes[s.language]

@@ -18,6 +18,8 @@ type Manager struct {
 	cfg        Config
 	workspaces *workspaces
 	connect    connectFunc
+	// bare: kernels see the host's paths. volumes: workspaces are where this server does not reach them.
+	bare, volumes bool
 
 	mu       sync.Mutex
 	sessions map[key]*session
@@ -68,7 +70,8 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast()}, nil
+	return &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
+		bare: !caps.Images && caps.Filesystem == "", volumes: caps.Volumes}, nil
 }
 
 // Config returns how the Manager works, defaults filled in.

@@ -57,14 +57,15 @@ func (s *session) addLoss(cause string, at time.Time) {
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
 }
 
-// welcomeBack notes, for the first kernel of a session, that there was an earlier session of the same id.
-func (s *session) welcomeBack(filesThere bool) {
+// welcomeBack notes, for the first kernel of a session, that there was an earlier session of the same id: one that has run
+// cells. Files may be there without one.
+func (s *session) welcomeBack(filesThere, ran bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.generation > s.past.Generations+1 {
 		return
 	}
-	if filesThere && len(s.news) == 0 {
+	if filesThere && ran && len(s.news) == 0 {
 		s.news = append(s.news, fmt.Sprintf("An earlier session %q has ended.", s.key.id))
 	}
 	s.filesThere = filesThere

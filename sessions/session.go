@@ -38,7 +38,8 @@ type session struct {
 	opened chan struct{}
 	before *session // the earlier session that after is of
 
-	kernel *kernel
+	kernel  *kernel
+	written written
 
 	mu          sync.Mutex
 	state       State

@@ -200,6 +200,7 @@ func (e *engine) capabilities() kernels.Capabilities {
 	c := kernels.Capabilities{
 		FileSize: "RLIMIT_FSIZE", Network: "an empty network namespace", Filesystem: "a container with a read-only root",
 		Processes: "a pid namespace", Images: true, UID: e.user.uid, GID: e.user.gid,
+		Volumes: e.files == FilesVolume,
 	}
 	limits := !(hasSecurity(e.info, "rootless") && e.info.CgroupVersion == "1")
 	set := func(field *string, enforced bool) {

@@ -86,3 +86,10 @@ func (s Scan) Since(before Scan) []Change {
 	})
 	return changes
 }
+
+// Know puts a file into the scan.
+func (s Scan) Know(path string, stamp Stamp) {
+	if !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return !isWork(part) }) {
+		s[path] = stamp
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"cellblock/kernels"
 	"cellblock/kernels/stream"
 	"cellblock/sessions"
+	"cellblock/sessions/files"
 )
 
 // preparedEnd is the end of an execution as columns: status and summary for people who ask the database, result for us.
@@ -48,6 +49,8 @@ type resultDocument struct {
 	Rung            string             `json:"rung,omitempty"`
 	VariablesKept   bool               `json:"variables_kept,omitempty"`
 	Duration        time.Duration      `json:"duration,omitempty"`
+	Files           []files.Change     `json:"files,omitempty"`
+	MoreFiles       int                `json:"more_files,omitempty"`
 }
 
 type deathDocument struct {
@@ -64,6 +67,7 @@ func documentOf(r sessions.Result) *resultDocument {
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
 		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
 		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, Duration: r.Duration,
+		Files: r.Files, MoreFiles: r.MoreFiles,
 	}
 	if r.Death != nil {
 		d.Death = (*deathDocument)(r.Death)
@@ -77,7 +81,7 @@ func (d *resultDocument) result() sessions.Result {
 			Status: d.Status, ExecutionCount: d.ExecutionCount, Error: d.Error, Reason: d.Reason, Started: d.Started, Ended: d.Ended,
 			UserExpressions: d.UserExpressions, Payload: d.Payload,
 		},
-		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration,
+		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
 		Interrupt: sessions.InterruptReport{Ran: d.Interrupted, Rung: d.Rung, VariablesKept: d.VariablesKept},
 	}
 	if d.Death != nil {

@@ -1,0 +1,183 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"cellblock/internal/fault"
+	"cellblock/sessions/files"
+)
+
+// MaxFile is the most that WriteFile takes, in bytes.
+const MaxFile = 16 << 20
+
+// errNoFiles is why a session's workspace cannot be opened that does not exist yet.
+var errNoFiles = errors.New("has no files yet")
+
+// ListFiles lists the workspace of an owner's session, whether it runs or not. It is NotFound when there is no such session.
+func (m *Manager) ListFiles(ctx context.Context, o Owner, id string, q files.Query) (files.Listing, error) {
+	f, err := m.folder(ctx, o, id)
+	if errors.Is(err, errNoFiles) {
+		return files.Listing{}, nil
+	}
+	if err != nil {
+		return files.Listing{}, err
+	}
+	defer f.Close()
+	return f.List(q)
+}
+
+// OpenFile opens a file of a session's workspace for reading. The caller closes it.
+func (m *Manager) OpenFile(ctx context.Context, o Owner, id, path string) (*os.File, files.Entry, error) {
+	f, err := m.folder(ctx, o, id)
+	if err != nil {
+		return nil, files.Entry{}, err
+	}
+	defer f.Close()
+	return f.OpenFile(path)
+}
+
+// WriteFile puts a file into a session's workspace, which it makes if need be: files may be there before the first cell. It
+// tells whether nothing was there under that name.
+func (m *Manager) WriteFile(_ context.Context, o Owner, id, path string, content []byte) (e files.Entry, created bool, err error) {
+	if err := m.reachable(id); err != nil {
+		return e, false, err
+	}
+	if len(content) > MaxFile {
+		return e, false, fault.New(fault.Invalid, "content: %s, at most %s in one call", formatBytes(int64(len(content))), formatBytes(MaxFile)).
+			WithHint("write it in parts, or let code make it")
+	}
+	k := key{o, id}
+	for range 2 { // a session that ends takes its empty workspace away
+		if e, created, err = m.write(k, path, content); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return e, created, err
+}
+
+func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, error) {
+	dir, _, err := m.workspaces.acquire(k, "")
+	if err != nil {
+		return files.Entry{}, false, err
+	}
+	defer m.letGo(k)
+	f, err := m.workspaces.openFolder(dir)
+	if err != nil {
+		return files.Entry{}, false, err
+	}
+	defer f.Close()
+	e, created, err := f.Write(path, content)
+	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil {
+		s.written.know(f, e.Path)
+	}
+	return e, created, err
+}
+
+// letGo gives back a workspace that no session has.
+func (m *Manager) letGo(k key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[k] != nil {
+		return // it does that when it ends
+	}
+	if err := m.workspaces.release(k, false); err != nil {
+		m.cfg.Logger.Error("workspace cannot be given back", "error", err)
+	}
+}
+
+// DeleteFile deletes a file of a session's workspace, or an empty folder; with recursive, a folder with all that is in it.
+func (m *Manager) DeleteFile(ctx context.Context, o Owner, id, path string, recursive bool) (files.Entry, error) {
+	f, err := m.folder(ctx, o, id)
+	if err != nil {
+		return files.Entry{}, err
+	}
+	defer f.Close()
+	return f.Delete(path, recursive)
+}
+
+// PathInside returns where the session's kernel sees a file of its workspace.
+func (m *Manager) PathInside(o Owner, id, path string) string {
+	if dir, ok := m.workspaces.folderOf(key{o, id}); ok && m.bare {
+		return filepath.Join(dir, path)
+	}
+	return files.Inside + "/" + path
+}
+
+// folder opens the workspace of an owner's session. The error wraps errNoFiles when there is a session and no workspace.
+func (m *Manager) folder(ctx context.Context, o Owner, id string) (*files.Folder, error) {
+	if err := m.reachable(id); err != nil {
+		return nil, err
+	}
+	_, err := m.use(o, id)
+	f, openErr := m.workspaces.open(key{o, id})
+	switch {
+	case openErr == nil:
+		return f, nil
+	case !errors.Is(openErr, fs.ErrNotExist):
+		m.cfg.Logger.Error("workspace cannot be opened", "error", openErr)
+		return nil, fault.New(fault.Unavailable, "the session's workspace cannot be opened: %w", pathless(openErr)).
+			WithHint("the operator must check the data folder")
+	case err == nil || m.recorded(ctx, o, id):
+		return nil, fault.New(fault.NotFound, "session %q %w", id, errNoFiles).WithHint("write_file makes one, and so does code")
+	}
+	return nil, fault.New(fault.NotFound, "there is no session %q", id).
+		WithHint("list_sessions names the ones there are; write_file, or executing code with a session_id, makes it")
+}
+
+// reachable checks an id, and that workspaces are where this server can reach them.
+func (m *Manager) reachable(id string) error {
+	if err := ValidateID(id); err != nil {
+		return err
+	}
+	if m.volumes {
+		return fault.New(fault.Unavailable, "workspaces are volumes of a container engine that shares no files with this server").
+			WithHint("let code read and write the files")
+	}
+	return nil
+}
+
+// folderOf returns the folder of k, if there is one.
+func (w *workspaces) folderOf(k key) (dir string, ok bool) {
+	name, ok := w.lookup(k)
+	if !ok && w.loadAll() == nil { // another process may have made it
+		name, ok = w.lookup(k)
+	}
+	return filepath.Join(w.root, name), ok
+}
+
+// open opens the folder of k; the error is fs.ErrNotExist when there is none.
+func (w *workspaces) open(k key) (*files.Folder, error) {
+	dir, ok := w.folderOf(k)
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return w.openFolder(dir)
+}
+
+func (w *workspaces) openFolder(dir string) (*files.Folder, error) {
+	return files.Open(dir, w.uid, w.gid)
+}
+
+// ran tells whether cells have run in k's folder before those of language that are to run now. A label without a language is
+// of a folder that somebody has only put files into.
+func (w *workspaces) ran(k key, language string) bool {
+	dir, ok := w.folderOf(k)
+	if !ok {
+		return false
+	}
+	var l label
+	data, err := os.ReadFile(dir + ".json")
+	if err != nil || json.Unmarshal(data, &l) != nil || l.Language != "" {
+		return true
+	}
+	l.Language = language
+	if err := w.write(filepath.Base(dir), l); err != nil {
+		w.log.Warn("workspace label cannot be written", "error", err)
+	}
+	return false
+}

@@ -1,0 +1,69 @@
+package sessions
+
+import (
+	"sync"
+
+	"cellblock/sessions/files"
+)
+
+const (
+	// maxWritten is how many files a result names that its cell wrote.
+	maxWritten = 10
+	// maxPause is the most cells after which a workspace that had too many files to look at is looked at again.
+	maxPause = 32
+)
+
+// written knows what the files of a workspace looked like when the last cell ended, and so which ones a cell has written.
+// What background work writes between two cells counts as the next one's.
+type written struct {
+	mu   sync.Mutex
+	seen files.Scan // nil: not known
+	// skip is for how many cells more not to look, pause how many it will be if there are too many files again.
+	skip, pause int
+}
+
+// look compares a workspace with what it was when it was last looked at.
+func (w *written) look(f *files.Folder) []files.Change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.skip--; w.skip >= 0 {
+		return nil
+	}
+	before := w.seen
+	now, all := f.Scan()
+	if !all {
+		w.seen, w.pause = nil, min(max(1, 2*w.pause), maxPause)
+		w.skip = w.pause
+		return nil
+	}
+	w.seen, w.skip, w.pause = now, 0, 0
+	if before == nil {
+		return nil
+	}
+	return now.Since(before)
+}
+
+// know takes note of a file that no cell has written.
+func (w *written) know(f *files.Folder, path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stamp, ok := f.Stamp(path); ok && w.seen != nil {
+		w.seen.Know(path, stamp)
+	}
+}
+
+// filesWritten returns which files have been written since it was last called, as far as that can be told cheaply, and how
+// many there are beyond those. Called by the runner.
+func (s *session) filesWritten() (changes []files.Change, more int) {
+	if s.manager.volumes {
+		return nil, 0
+	}
+	f, err := s.manager.workspaces.open(s.key)
+	if err != nil {
+		return nil, 0
+	}
+	defer f.Close()
+	changes = s.written.look(f)
+	named := min(len(changes), maxWritten)
+	return changes[:named:named], len(changes) - named
+}
