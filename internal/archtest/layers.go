@@ -35,14 +35,15 @@ var layers = []layer{
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
 	{
-		"mcpserver/...", []string{"mcpserver/...", "notebook", "sessions", "kernels", "kernels/stream", "auth", "images", "internal/..."},
+		"mcpserver/...", []string{"mcpserver/...", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
-		"sessions", []string{"kernels", "kernels/stream", "images", "internal/..."},
+		"sessions", []string{"sessions/files", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched; the Store's contract is theirs, so they " +
 			"cannot know who keeps it",
 	},
+	{"sessions/files", []string{"internal/..."}, "a workspace's files are whoever's; sessions know whose"},
 	{
 		"sessions/...", []string{"sessions/...", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched",

@@ -184,7 +184,11 @@ func explain(name string, err error) error {
 	}
 	cause := bare(err)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), cause.Error() == "not a directory": // os.Root's own
+	case errors.Is(err, fs.ErrNotExist):
+		missing := fault.New(fault.NotFound, "there is no %q in the session's workspace", name)
+		missing.Err = fs.ErrNotExist
+		return missing.WithHint("list_files names what there is")
+	case errors.Is(err, syscall.ENOTDIR), cause.Error() == "not a directory": // os.Root's own
 		return fault.New(fault.NotFound, "there is no %q in the session's workspace", name).
 			WithHint("list_files names what there is")
 	case escapes(err):
