@@ -63,6 +63,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	a.swept = sweep(ctx, a.backend, a.logger)
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
+		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),
 	})
 	if err != nil {
 		return err

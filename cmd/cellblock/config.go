@@ -49,6 +49,7 @@ type Config struct {
 	Output   OutputConfig             `koanf:"output"`
 	Timeout  TimeoutConfig            `koanf:"timeout"`
 	Sessions SessionsConfig           `koanf:"sessions"`
+	History  HistoryConfig            `koanf:"history"`
 	Docker   DockerConfig             `koanf:"docker"`
 	Images   map[string]string        `koanf:"images"`
 	Profiles map[string]ProfileConfig `koanf:"profiles"`
@@ -74,6 +75,13 @@ type SessionsConfig struct {
 	// IdleTimeout is how long a kernel waits for its next cell, MaxLife how long it lives in all; 0: for ever.
 	IdleTimeout time.Duration `koanf:"idle_timeout"`
 	MaxLife     time.Duration `koanf:"max_life"`
+}
+
+// HistoryConfig says how much of what sessions did is kept; 0 is no limit.
+type HistoryConfig struct {
+	// MaxAge is how long outputs are kept, and MaxBytes what the history may take on the disk (history.Options).
+	MaxAge   time.Duration `koanf:"max_age"`
+	MaxBytes Size          `koanf:"max_bytes"`
 }
 
 // DockerConfig is for the docker provisioner.
@@ -138,6 +146,7 @@ func defaults() map[string]any {
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m",
 		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",
+		"history.max_age": "90d", "history.max_bytes": "10GB",
 		"docker.host": "", "docker.carrier": "auto",
 		"images.python":           "",
 		"profiles.session.memory": "2GB", "profiles.session.cpus": 2.0, "profiles.session.pids": 256,

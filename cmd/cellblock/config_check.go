@@ -45,6 +45,9 @@ func (c *Config) check() error {
 	if err := c.Sessions.check(); err != nil {
 		return err
 	}
+	if err := c.History.check(); err != nil {
+		return err
+	}
 	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
 		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)
 	}
@@ -87,6 +90,19 @@ func (s SessionsConfig) check() error {
 			return fault.New(fault.Invalid, "configuration: sessions.%s is %s", key, d).
 				WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")
 		}
+	}
+	return nil
+}
+
+// check refuses limits under which results would be gone before anybody has read them.
+func (h HistoryConfig) check() error {
+	if h.MaxAge != 0 && h.MaxAge < time.Hour {
+		return fault.New(fault.Invalid, "configuration: history.max_age is %s", h.MaxAge).
+			WithHint("Use at least 1h, such as 90d, or 0 for no limit.")
+	}
+	if h.MaxBytes != 0 && h.MaxBytes < 64<<20 {
+		return fault.New(fault.Invalid, "configuration: history.max_bytes is %d", h.MaxBytes).
+			WithHint("Use at least 64MB, such as 10GB, or 0 for no limit.")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,11 +39,21 @@ func decodeDuration(_, to reflect.Type, value any) (any, error) {
 		return value, nil
 	}
 	text := fmt.Sprint(value)
-	d, err := time.ParseDuration(text)
+	d, err := parseDuration(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m or 1h", text)
+		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m, 1h or 30d", text)
 	}
 	return d, nil
+}
+
+// parseDuration is time.ParseDuration that knows whole days, too.
+func parseDuration(text string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16) // of more it is no duration any more
+	return time.Duration(n) * 24 * time.Hour, err
 }
 
 // explain says which value cannot be read, where it stands and what is wanted there.

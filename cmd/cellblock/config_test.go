@@ -67,6 +67,25 @@ func TestToolsets(t *testing.T) {
 	}
 }
 
+func TestHistoryLimits(t *testing.T) {
+	for _, tt := range []struct {
+		file  string
+		env   []string
+		age   time.Duration
+		bytes Size
+	}{
+		{"", nil, 90 * 24 * time.Hour, 10 << 30},
+		{"history: {max_age: 36h, max_bytes: 64MB}", nil, 36 * time.Hour, 64 << 20},
+		{"history: {max_age: 0, max_bytes: 0}", nil, 0, 0},
+		{"", []string{"CELLBLOCK_HISTORY_MAX_AGE=7d", "CELLBLOCK_HISTORY_MAX_BYTES=1GB"}, 7 * 24 * time.Hour, 1 << 30},
+	} {
+		cfg, err := load(t, tt.file, tt.env)
+		if err != nil || cfg.History.MaxAge != tt.age || cfg.History.MaxBytes != tt.bytes {
+			t.Errorf("%+v: %+v, %v", tt, cfg, err)
+		}
+	}
+}
+
 func TestLayersInOrder(t *testing.T) {
 	const file = "addr: 127.0.0.1:1\nlog: {level: warn}\nprofiles:\n  session: {memory: 512MB, pids: 64}\ndocker: {host: env:ENGINE}\n"
 	environ := []string{"CELLBLOCK_ADDR=127.0.0.1:2", "CELLBLOCK_PROFILES_SESSION_PIDS=32", "ENGINE=unix:///engine.sock", "LOG_LEVEL=ERROR"}
@@ -120,6 +139,10 @@ func TestBadConfiguration(t *testing.T) {
 		"a port too high":      {"addr: 127.0.0.1:99999\n", nil, nil, "65535"},
 		"a URL for an address": {"addr: http://127.0.0.1:8787\n", nil, nil, "127.0.0.1:8787"},
 		"no idle time":         {"sessions: {minted_idle: 0s}\n", nil, nil, "5m"},
+		"a minute's history":   {"history: {max_age: 1m}\n", nil, nil, "at least 1h"},
+		"negative history":     {"", []string{"CELLBLOCK_HISTORY_MAX_AGE=-1h"}, nil, "history.max_age"},
+		"half a day":           {"history: {max_age: 0.5d}\n", nil, nil, "is not a duration"},
+		"a tiny history":       {"history: {max_bytes: 1MB}\n", nil, nil, "at least 64MB"},
 		"short idle time-out":  {"sessions: {idle_timeout: 30ms}\n", nil, nil, "0 for no end"},
 		"negative life":        {"sessions: {max_life: -1h}\n", nil, nil, "0 for no end"},
 	}
