@@ -22,15 +22,13 @@ const (
 
 // Widen makes the program's threads sleep with a slack of 2 ms. A thread has the slack of the one that started it, and
 // the monitor is there before main: so the program is executed again, once, in its place. It must be called before
-// anything else. Where that does not work, everything goes on as it is.
+// anything else. Where that does not work, everything goes on as it is: real-time threads, for one, have no slack, and
+// none can be set.
 func Widen() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || time.Duration(slack) >= wide {
-		return
-	}
 	path, err := os.Executable()
-	if err != nil || set(wide) != nil {
+	if err != nil || isWide() || set(wide) != nil || !isWide() {
 		return
 	}
 	_ = unix.Exec(path, os.Args, os.Environ())
@@ -39,6 +37,11 @@ func Widen() {
 
 // Restore gives the calling thread the usual slack back, for the program that it is about to execute.
 func Restore() error { return set(usual) }
+
+func isWide() bool {
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	return err == nil && time.Duration(slack) >= wide
+}
 
 func set(slack time.Duration) error {
 	return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0)

@@ -3,12 +3,14 @@
 package timerslack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain is also the program that widens its slack and tells that of each of its threads.
@@ -42,5 +44,20 @@ func TestWiden(t *testing.T) {
 		if line != "2000000 <nil>" {
 			t.Errorf("a thread's slack: %s", line)
 		}
+	}
+}
+
+// A program whose slack cannot be set runs all the same, and is not executed again and again.
+func TestWidenRealTime(t *testing.T) {
+	out, err := exec.Command("chrt", "--fifo", "1", "true").CombinedOutput()
+	if err != nil {
+		t.Skipf("no real-time scheduling here: %v %s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "chrt", "--fifo", "1", os.Args[0], "one")
+	cmd.Env = append(os.Environ(), "TIMERSLACK_PROGRAM=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "[one]") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
