@@ -12,7 +12,7 @@ import (
 const maxClientName = 80
 
 // clientName is what the client calls itself, name and version, for people who read the history. It is anything that
-// somebody wrote: it decides nothing, and no model gets to see it.
+// somebody wrote: it decides nothing, and no result shows it.
 func clientName(ctx context.Context) string {
 	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
 	if !ok {

@@ -71,6 +71,8 @@ func (p place) kept(index int) string {
 
 const uriPrefix = "cellblock://sessions"
 
+func notebookURI(session string) string { return uriPrefix + "/" + session + "/" + partNotebook }
+
 func outputURI(session string, execution int) string {
 	return fmt.Sprintf("%s/%s/executions/%d/output", uriPrefix, session, execution)
 }

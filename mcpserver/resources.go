@@ -17,6 +17,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
+	"cellblock/notebook"
 	"cellblock/sessions"
 )
 
@@ -25,27 +26,40 @@ const (
 	maxPage = 1_000_000
 	// maxForms is the most that one output's forms may have together, in bytes, to be sent.
 	maxForms = 32 << 20
-	// maxListed is the most resources that are listed.
+	// maxListed is the most sessions of which resources are listed.
 	maxListed = 100
 )
 
-// addResources gives srv the outputs of cells as resources.
+// addResources gives srv the outputs of cells, and what there is of a whole session, as resources.
 func (s *service) addResources(srv *server.MCPServer, hooks *server.Hooks) {
 	hooks.AddAfterListResources(s.listResources)
 	hooks.AddAfterListResourceTemplates(s.filterTemplates)
 	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/output{?offset,limit}", "cell output",
 		mcp.WithTemplateDescription("Everything that a cell showed, as text, "+thousands(int64(s.budget.chars))+
 			" characters at once: offset skips, limit asks for more or fewer"),
-		mcp.WithTemplateMIMEType("text/plain")), s.resource(s.readOutput))
+		mcp.WithTemplateMIMEType("text/plain")), s.resource(s.ofCell(s.readOutput)))
 	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/outputs/{index}", "single output",
 		mcp.WithTemplateDescription("One output of a cell in all its forms, as the kernel sent it: an image in its full size, an audio, HTML")),
-		s.resource(s.readForms))
+		s.resource(s.ofCell(s.readForms)))
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/"+partNotebook, "notebook",
+		mcp.WithTemplateDescription("All cells of a session with their outputs, as a Jupyter notebook; also of a session that has ended"),
+		mcp.WithTemplateMIMEType(notebook.MIMEType)), s.resource(s.readNotebook))
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/"+partLog, "session log",
+		mcp.WithTemplateDescription("The kernels that a session has had, what ended them, and the end of what the container or sandbox has logged"),
+		mcp.WithTemplateMIMEType("text/plain")), s.resource(s.readLog))
 }
+
+// The parts of a session that are resources of their own.
+const (
+	partNotebook = "notebook.ipynb"
+	partLog      = "log"
+)
 
 // address is what the URI of a resource says.
 type address struct {
 	uri           string
 	session       string
+	part          string // of a whole session; empty for a cell's
 	execution     int
 	index         int
 	offset, limit int64
@@ -58,12 +72,15 @@ func parseAddress(uri string, limit int64) (address, error) {
 	if err != nil || u.Scheme != "cellblock" || u.Host != "sessions" || u.User != nil || u.Fragment != "" {
 		return a, notAnAddress(uri)
 	}
-	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
+	parts, query := strings.Split(strings.TrimPrefix(u.Path, "/"), "/"), u.Query()
+	a.session = parts[0]
+	if len(parts) == 2 && len(query) == 0 && (parts[1] == partNotebook || parts[1] == partLog) {
+		a.part = parts[1]
+		return a, nil
+	}
 	if len(parts) < 4 || parts[1] != "executions" {
 		return a, notAnAddress(uri)
 	}
-	a.session = parts[0]
-	query := u.Query()
 	switch {
 	case len(parts) == 4 && parts[3] == "output":
 		err = readQuery(query, &a)
@@ -100,11 +117,14 @@ func readQuery(query url.Values, a *address) (err error) {
 
 func notAnAddress(uri string) error {
 	return fault.New(fault.NotFound, "there is no resource %q", clean(uri)).
-		WithHint("write it as %s or …/outputs/INDEX", outputURI("SESSION_ID", 1)+"?offset=0")
+		WithHint("write it as %s, …/outputs/INDEX or %s", outputURI("SESSION_ID", 1)+"?offset=0", notebookURI("SESSION_ID"))
 }
 
-// resource makes a handler of a reading. It checks what every reading needs: the scope, and that the cell is the caller's.
-func (s *service) resource(read func(e *sessions.Execution, a address) ([]mcp.ResourceContents, error)) server.ResourceTemplateHandlerFunc {
+// reading makes the contents of a resource for an owner.
+type reading func(ctx context.Context, o sessions.Owner, a address) ([]mcp.ResourceContents, error)
+
+// resource makes a handler of a reading. It checks what every reading needs: the scope, and whose it is.
+func (s *service) resource(read reading) server.ResourceTemplateHandlerFunc {
 	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		contents, err := s.readResource(ctx, r.Params.URI, read)
 		if err != nil {
@@ -115,7 +135,7 @@ func (s *service) resource(read func(e *sessions.Execution, a address) ([]mcp.Re
 	}
 }
 
-func (s *service) readResource(ctx context.Context, uri string, read func(*sessions.Execution, address) ([]mcp.ResourceContents, error)) ([]mcp.ResourceContents, error) {
+func (s *service) readResource(ctx context.Context, uri string, read reading) ([]mcp.ResourceContents, error) {
 	if !s.Allowed(ctx, ScopeRead) {
 		return nil, fault.New(fault.Forbidden, "reading resources needs the scope %q, which this token does not have", ScopeRead).
 			WithHint("use a token with the scope %q", ScopeRead)
@@ -128,11 +148,18 @@ func (s *service) readResource(ctx context.Context, uri string, read func(*sessi
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Sessions.Execution(ctx, owner, a.session, a.execution)
-	if err != nil {
-		return nil, err
+	return read(ctx, owner, a)
+}
+
+// ofCell is a reading of one cell.
+func (s *service) ofCell(read func(e *sessions.Execution, a address) ([]mcp.ResourceContents, error)) reading {
+	return func(ctx context.Context, o sessions.Owner, a address) ([]mcp.ResourceContents, error) {
+		e, err := s.Sessions.Execution(ctx, o, a.session, a.execution)
+		if err != nil {
+			return nil, err
+		}
+		return read(e, a)
 	}
-	return read(e, a)
 }
 
 // readOutput is a page of the whole output. Where more follows, its last line says how to read on.
@@ -151,9 +178,6 @@ func (s *service) readOutput(e *sessions.Execution, a address) ([]mcp.ResourceCo
 // readForms is one output in all its forms.
 func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceContents, error) {
 	out, ok := outputAt(e, a.index)
-	if !ok && out.Notice != nil {
-		return nil, fault.New(fault.NotFound, "output %d of cell %d of session %q is not kept: %s", a.index, a.execution, a.session, out.Notice)
-	}
 	if !ok {
 		return nil, fault.New(fault.NotFound, "cell %d of session %q has no output %d", a.execution, a.session, a.index)
 	}
@@ -168,25 +192,19 @@ func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceCon
 	return formsOf(out, a.uri), nil
 }
 
-// outputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one.
-func outputAt(e *sessions.Execution, index int) (out kernels.Output, ok bool) {
+// outputAt returns the output of an index, if it is kept.
+func outputAt(e *sessions.Execution, index int) (kernels.Output, bool) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	for next, err := range e.OutputsFrom(now, index) {
-		switch {
-		case err != nil:
-		case next.Kind != kernels.OutputNotice && next.Index == index:
-			return next.Output, true
-		case next.Kind != kernels.OutputNotice:
-			return out, false
-		case out.Notice == nil:
-			out = next.Output
+	for out, err := range e.OutputsFrom(now, index) {
+		if err == nil && out.Kind != kernels.OutputNotice {
+			return out.Output, out.Index == index
 		}
 	}
-	for _, next := range e.LateFrom(index) {
-		return next.Output, next.Kind != kernels.OutputNotice && next.Index == index
+	for _, out := range e.LateFrom(index) {
+		return out.Output, out.Index == index
 	}
-	return out, false
+	return kernels.Output{}, false
 }
 
 func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {
@@ -222,7 +240,7 @@ func formText(mime string, value json.RawMessage) string {
 	return mimeText(value)
 }
 
-// listResources lists the output of the last cell of each session, those used last first.
+// listResources lists the notebook of each session, and the output of its last cell while it runs, those used last first.
 func (s *service) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
 	if !s.Allowed(ctx, ScopeRead) {
 		return
@@ -231,16 +249,21 @@ func (s *service) listResources(ctx context.Context, _ any, _ *mcp.ListResources
 	if err != nil {
 		return
 	}
-	infos, err := s.Sessions.List(ctx, owner)
+	accounts, err := s.Sessions.Accounts(ctx, owner)
 	if err != nil {
 		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
 		return
 	}
-	for _, info := range infos[:min(len(infos), maxListed)] {
-		if info.Executions > 0 {
-			result.Resources = append(result.Resources, mcp.NewResource(outputURI(info.ID, info.Executions),
-				fmt.Sprintf("Output of cell %d in session %s", info.Executions, info.ID), mcp.WithMIMEType("text/plain")))
+	for _, a := range accounts[:min(len(accounts), maxListed)] {
+		if a.Executions == 0 {
+			continue
 		}
+		if a.State != sessions.Closed {
+			result.Resources = append(result.Resources, mcp.NewResource(outputURI(a.ID, a.Executions),
+				fmt.Sprintf("Output of cell %d in session %s", a.Executions, a.ID), mcp.WithMIMEType("text/plain")))
+		}
+		result.Resources = append(result.Resources, mcp.NewResource(notebookURI(a.ID),
+			fmt.Sprintf("Notebook of session %s", a.ID), mcp.WithMIMEType(notebook.MIMEType)))
 	}
 }
 

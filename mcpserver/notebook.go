@@ -1,0 +1,103 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/notebook"
+	"cellblock/sessions"
+)
+
+// readNotebook is a session as a Jupyter notebook, whether it runs or not.
+func (s *service) readNotebook(ctx context.Context, o sessions.Owner, a address) ([]mcp.ResourceContents, error) {
+	account, err := s.Sessions.Account(ctx, o, a.session)
+	if err != nil {
+		return nil, err
+	}
+	book, err := s.notebookOf(ctx, o, account)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := book.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return []mcp.ResourceContents{mcp.TextResourceContents{URI: a.uri, MIMEType: notebook.MIMEType, Text: string(raw)}}, nil
+}
+
+// notebookOf makes a notebook of the cells of a session that have run or run now. Cells that never ran did nothing, and
+// are not in it; neither are cells of which nothing is kept any more, and one that runs in another process.
+func (s *service) notebookOf(ctx context.Context, o sessions.Owner, account sessions.Account) (*notebook.Notebook, error) {
+	b, generation := notebook.NewBuilder(s.bookOf(account)), 0
+	for n := 1; n <= account.Executions && ctx.Err() == nil; n++ {
+		e, err := s.Sessions.Execution(ctx, o, account.ID, n)
+		switch kind := fault.KindOf(err); {
+		case err != nil && (kind == fault.NotFound || kind == fault.Conflict):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		info := e.Info()
+		if info.Phase == sessions.PhaseQueued || info.Err != nil {
+			continue
+		}
+		if info.Generation != generation {
+			generation = info.Generation
+			b.NewKernel(generation, whyEnded(account, generation-1))
+		}
+		if b.Begin(runOf(info)) {
+			addOutputs(b, e)
+		}
+	}
+	return b.Notebook(), context.Cause(ctx)
+}
+
+// bookOf is what a notebook says of its session.
+func (s *service) bookOf(a sessions.Account) notebook.Session {
+	book := notebook.Session{ID: a.ID, Generation: len(a.Generations), Kernelspec: s.Sessions.Config().Runtimes[a.Language].Kernelspec}
+	if book.Kernelspec.Language == "" { // a language that is not configured any more, or has not said much
+		book.Kernelspec = kernels.Kernelspec{Name: a.Language, DisplayName: a.Language, Language: a.Language}
+	}
+	if a.State == sessions.Closed {
+		book.Ended = a.Why
+	}
+	return book
+}
+
+// whyEnded says what ended a generation, "" if that is not known.
+func whyEnded(a sessions.Account, generation int) string {
+	for _, g := range a.Generations {
+		if g.Number == generation {
+			return g.Why
+		}
+	}
+	return ""
+}
+
+func runOf(i sessions.ExecutionInfo) notebook.Run {
+	run := notebook.Run{
+		Number: i.Number, Generation: i.Generation, Code: i.Code, ExecutionCount: i.Result.ExecutionCount, Status: phaseText(i),
+		Caller: i.Caller, Started: i.Started, Duration: i.Duration,
+	}
+	if death := i.Result.Death; death != nil && i.Result.Status == kernels.StatusDied {
+		run.Failure = "… the cell did not end: " + plain(death.Cause) + " …"
+	}
+	return run
+}
+
+// addOutputs adds what a cell has produced by now: its late output too, because it is that cell's.
+func addOutputs(b *notebook.Builder, e *sessions.Execution) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for out, err := range e.OutputsFrom(now, 0) {
+		if err == nil {
+			b.Output(out.Output)
+		}
+	}
+	for _, out := range e.LateFrom(0) {
+		b.Output(out.Output)
+	}
+}
