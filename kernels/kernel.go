@@ -104,6 +104,12 @@ type Provisioner interface {
 	Close() error
 }
 
+// ImageIdentifier is a Provisioner whose images have names that may come to stand for another image.
+type ImageIdentifier interface {
+	// ImageID returns what the name stands for now.
+	ImageID(ctx context.Context, name string) (string, error)
+}
+
 // Handle is one launched kernel. Its methods may be called concurrently.
 type Handle interface {
 	// Ref names the kernel for a later Attach, also by another process.

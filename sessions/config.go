@@ -54,6 +54,10 @@ type Config struct {
 	IdleTimeout, MaxLife time.Duration
 	// PromptTimeout is how long a cell that called input() waits for its user (5 min).
 	PromptTimeout time.Duration
+	// PoolSize is how many kernels of each language are kept ready for sessions to come, once StartPool was called.
+	PoolSize int
+	// PoolPreload are modules that pooled Python kernels have imported already.
+	PoolPreload []string
 	// MaxQueue bounds the waiting cells of one session (32).
 	MaxQueue int
 	// Store keeps what sessions did when they are gone. The Manager does not close it. Without one, that is kept in memory

@@ -143,6 +143,8 @@ func (m *Manager) reachable(id string) error {
 
 // folderOf returns the folder of k, if there is one.
 func (w *workspaces) folderOf(k key) (dir string, ok bool) {
+	w.moves.RLock()
+	defer w.moves.RUnlock()
 	name, ok := w.lookup(k)
 	if !ok && w.loadAll() == nil { // another process may have made it
 		name, ok = w.lookup(k)

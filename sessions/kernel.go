@@ -111,13 +111,17 @@ func (s *session) kernelGone() bool {
 	}
 }
 
-// start launches the next generation's kernel and waits until it is ready. The error is a *fault.Error; the session is
-// then in Died and the next call tries again.
+// start takes the next generation's kernel from the pool, or launches it and waits until it is ready. The error is a
+// *fault.Error; the session is then in Died and the next call tries again.
 func (s *session) start() error {
 	s.transition(Starting)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
 		fault.New(fault.Timeout, "it did not come up within %v", s.manager.cfg.StartTimeout))
 	defer cancel()
+	if s.adopt(ctx) {
+		s.cameUp()
+		return nil
+	}
 	if err := s.launch(ctx); err != nil {
 		s.transition(Died)
 		return s.notUp(ctx, err, "")
@@ -131,16 +135,11 @@ func (s *session) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.welcomeBack(used, s.manager.workspaces.ran(s.key, s.language))
-	s.filesWritten() // from here on it is this kernel that writes
-	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
-	cfg := s.manager.cfg
-	runtime := cfg.Runtimes[s.language]
-	handle, err := cfg.Provisioner.Launch(ctx, kernels.Spec{
-		ID: newKernelID(), Kernelspec: runtime.Kernelspec, Image: runtime.Image, Workspace: dir,
-		Limits: cfg.Limits, Env: cfg.Env,
-		Labels: map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)},
-	})
+	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key, s.language))
+	spec := s.manager.spec(s.language)
+	spec.ID, spec.Workspace = newKernelID(), dir
+	spec.Labels = map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)}
+	handle, err := s.manager.cfg.Provisioner.Launch(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -152,6 +151,19 @@ func (s *session) launch(ctx context.Context) error {
 		return s.giveUp(ctx, err)
 	}
 	return nil
+}
+
+// spec is what kernels of a language are launched as, without what is each one's own.
+func (m *Manager) spec(language string) kernels.Spec {
+	runtime := m.cfg.Runtimes[language]
+	return kernels.Spec{Kernelspec: runtime.Kernelspec, Image: runtime.Image, Limits: m.cfg.Limits, Env: m.cfg.Env}
+}
+
+// folderGiven notes in which folder the next kernel works: whether files are there, and whether cells have run there before.
+func (s *session) folderGiven(dir string, used, ran bool) {
+	s.welcomeBack(used, ran)
+	s.filesWritten() // from here on it is this kernel that writes
+	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
 }
 
 // comeUp waits until a kernel that was restarted in place is ready.

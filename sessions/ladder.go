@@ -104,22 +104,33 @@ func (r *run) replace(why string) {
 }
 
 // restart replaces the kernel process in place: same container, same files, next generation. It returns false when that
-// did not work; then the kernel is gone, and the next start makes a new one.
+// did not work, or when one from the pool is there sooner; then the kernel is gone, and the next start takes another one.
 func (s *session) restart(why string) bool {
 	s.transition(Restarting)
 	s.addLoss(why, time.Now())
+	if s.manager.pool.has(s.language) {
+		s.giveAway(restartGrace)
+		return false
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
 	defer cancel()
 	if err := s.kernel.client.Restart(ctx, restartGrace); err != nil {
 		s.log.Warn("kernel could not be restarted in place, a new one will be started", "error", err)
-		dead := s.kernel
-		s.kernel = nil
-		s.transition(Died)
-		s.dispose(dead)
+		s.giveAway(0)
 		return false
 	}
 	s.kernel.used = false
 	s.transition(Starting)
 	s.generationBegan()
 	return true
+}
+
+// giveAway stops the kernel, for which another one is to be started.
+func (s *session) giveAway(grace time.Duration) {
+	old := s.kernel
+	s.kernel = nil
+	s.transition(Died)
+	if err := old.dispose(grace); err != nil {
+		s.log.Error("what is left of a kernel could not be stopped", "error", err)
+	}
 }

@@ -18,6 +18,7 @@ type Manager struct {
 	cfg        Config
 	workspaces *workspaces
 	connect    connectFunc
+	pool       *pool
 	// bare: kernels see the host's paths. volumes: workspaces are where this server does not reach them.
 	bare, volumes bool
 
@@ -57,6 +58,8 @@ type Stats struct {
 	Sessions map[State]int
 	// Queued is how many cells wait, Executions how many were ever accepted.
 	Queued, Executions int
+	// Pool is what is ready for sessions to come.
+	Pool PoolStats
 }
 
 // New returns a Manager and finds the workspaces that are in the data folder.
@@ -70,8 +73,10 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
-		bare: !caps.Images && caps.Filesystem == "", volumes: caps.Volumes}, nil
+	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
+		bare: !caps.Images && caps.Filesystem == "", volumes: caps.Volumes}
+	m.pool = newPool(m)
+	return m, nil
 }
 
 // Config returns how the Manager works, defaults filled in.
@@ -323,7 +328,7 @@ func (m *Manager) closing(k key, opts CloseOptions, recorded bool) (*session, er
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	stats := Stats{Sessions: map[State]int{}, Executions: m.cells}
+	stats := Stats{Sessions: map[State]int{}, Executions: m.cells, Pool: m.pool.stats()}
 	for _, s := range m.sessions {
 		info := s.info()
 		stats.Sessions[info.State]++
@@ -339,6 +344,7 @@ func (m *Manager) Stats() Stats {
 func (m *Manager) Shutdown(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
+	m.pool.cancel()
 	for _, s := range m.sessions {
 		s.close(&ending{fault.Unavailable, "the server is shutting down"}, false)
 	}

@@ -36,6 +36,9 @@ var successors = map[State][]State{
 	Closed:     {},
 }
 
+// works tells whether a session in this state keeps the host's processors busy.
+func (s State) works() bool { return s == Starting || s == Busy || s == Restarting }
+
 // setState is the only place where a session's state changes. A step that is not in the table is a defect: it is logged
 // and not taken. The caller holds s.mu.
 func (s *session) setState(to State) {
@@ -45,6 +48,11 @@ func (s *session) setState(to State) {
 	}
 	if to == Starting {
 		s.generation++
+	}
+	if was, is := s.state.works(), to.works(); is && !was {
+		s.manager.pool.activity(+1)
+	} else if was && !is {
+		s.manager.pool.activity(-1)
 	}
 	s.state = to
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,7 @@ type workspaces struct {
 	uid, gid int
 	log      *slog.Logger
 
+	moves sync.RWMutex // held while files are on their way from one folder to another
 	mu    sync.Mutex
 	byKey map[key]string
 	used  map[key]*flock.Flock
@@ -41,6 +44,10 @@ type label struct {
 	ID       string    `json:"session_id"`
 	Language string    `json:"language"`
 	Created  time.Time `json:"created"`
+	// Spare tells that the folder is a pooled kernel's: empty, and no session's yet.
+	Spare bool `json:"spare,omitempty"`
+	// From is the folder that the session had before, while its files are being moved into this one.
+	From string `json:"from,omitempty"`
 }
 
 var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
@@ -59,34 +66,48 @@ func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces
 	return w, w.loadAll()
 }
 
-// loadAll reads the labels of all folders.
+// loadAll reads the labels of all folders. What a process that was killed has left half done is put in order first.
 func (w *workspaces) loadAll() error {
-	labels, err := filepath.Glob(filepath.Join(w.root, "*.json"))
-	for _, path := range labels {
-		w.load(path)
+	paths, err := filepath.Glob(filepath.Join(w.root, "*.json"))
+	labels := map[string]label{}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		l, err := w.read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has just deleted it
+		}
+		if err != nil || !folderName.MatchString(name) {
+			w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
+			continue
+		}
+		labels[name] = l
+	}
+	w.tidy(labels)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		w.load(name, labels)
 	}
 	return err
 }
 
-// load reads one label. A folder that is known already stays a session's folder.
-func (w *workspaces) load(path string) {
-	name := strings.TrimSuffix(filepath.Base(path), ".json")
-	data, err := os.ReadFile(path)
-	var l label
+// read reads one label.
+func (w *workspaces) read(name string) (l label, err error) {
+	data, err := os.ReadFile(w.labelPath(name))
 	if err == nil {
 		err = json.Unmarshal(data, &l)
 	}
-	if err == nil {
+	if err == nil && !l.Spare {
 		err = ValidateID(l.ID)
 	}
-	if err != nil || !folderName.MatchString(name) {
-		w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
-		return
-	}
+	return l, err
+}
+
+// load notes whose a folder is. One that is known already stays a session's folder, while it has its label.
+func (w *workspaces) load(name string, labels map[string]label) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := key{l.Owner, l.ID}
-	if other, ok := w.byKey[k]; ok && other != name {
+	k := key{labels[name].Owner, labels[name].ID}
+	other := w.byKey[k]
+	if _, ok := labels[other]; ok && other != name {
 		w.log.Warn("two workspaces have one session's label, the second is left alone", "first", other, "second", name)
 		return
 	}
@@ -108,6 +129,8 @@ func (w *workspaces) lookup(k key) (name string, ok bool) {
 
 // acquire returns the folder of k, made if need be, and whether there are files in it.
 func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
+	w.moves.RLock()
+	defer w.moves.RUnlock()
 	name, err := w.name(k, language)
 	if err != nil {
 		w.log.Error("workspace cannot be made", "error", err)
@@ -121,12 +144,9 @@ func (w *workspaces) acquire(k key, language string) (dir string, used bool, err
 
 // name returns the name of k's folder, which it makes, with its label, if it is not there.
 func (w *workspaces) name(k key, language string) (string, error) {
-	name, ok := w.lookup(k)
-	if !ok { // another process may have made it
-		if err := w.loadAll(); err != nil {
-			return "", err
-		}
-		name, ok = w.lookup(k)
+	name, ok, err := w.find(k)
+	if err != nil {
+		return "", err
 	}
 	if !ok {
 		name = newKernelID()
@@ -134,13 +154,50 @@ func (w *workspaces) name(k key, language string) (string, error) {
 	if err := w.use(k, name).RLock(); err != nil {
 		return "", err
 	}
-	if _, err := os.Lstat(filepath.Join(w.root, name+".json")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(w.labelPath(name)); errors.Is(err, fs.ErrNotExist) {
 		if err := w.write(name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}); err != nil {
 			return "", err
 		}
 	}
 	return name, w.makeFolder(filepath.Join(w.root, name))
 }
+
+// find returns the name of k's folder, if it has one. Another process may have made it, or moved it.
+func (w *workspaces) find(k key) (name string, ok bool, err error) {
+	if name, l, err := w.labelled(k); err == nil && !w.moving(l) {
+		return name, true, nil
+	}
+	w.forget(k)
+	if err := w.loadAll(); err != nil {
+		return "", false, err
+	}
+	if name, l, err := w.labelled(k); err == nil && w.moving(l) {
+		return "", false, fmt.Errorf("its files are on their way from the folder %s to %s", l.From, name)
+	}
+	name, ok = w.lookup(k)
+	return name, ok, nil
+}
+
+// labelled returns k's folder, as it is known, and what stands beside it now.
+func (w *workspaces) labelled(k key) (name string, l label, err error) {
+	name, ok := w.lookup(k)
+	if !ok {
+		return "", label{}, fs.ErrNotExist
+	}
+	l, err = w.read(name)
+	return name, l, err
+}
+
+// forget makes loadAll look again where k's folder is, unless this process uses it.
+func (w *workspaces) forget(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.used[k] == nil {
+		delete(w.byKey, k)
+	}
+}
+
+func (w *workspaces) labelPath(name string) string { return filepath.Join(w.root, name+".json") }
 
 // use gives k its folder, until release, and returns the lock that says so to other processes.
 func (w *workspaces) use(k key, name string) *flock.Flock {
@@ -193,9 +250,14 @@ func (w *workspaces) write(name string, l label) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(w.root, name+".json")
+	path := w.labelPath(name)
 	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
 		return err
+	}
+	if l.From != "" { // files are going to be found by it alone
+		if err := syncFile(path + ".tmp"); err != nil {
+			return err
+		}
 	}
 	return os.Rename(path+".tmp", path)
 }

@@ -1,0 +1,255 @@
+package sessions
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// A kernel in the pool was launched in a folder of its own, and cannot be given another one: a container's mounts are made
+// once. So a session that has files gets them renamed into that folder, and the folder is the session's from then on.
+//
+// The new folder's label decides. It says Spare; then that it is the session's and From which folder its files come; then
+// that it is the session's. A process that is killed in between leaves it to the next one, on the same data folder, to go on
+// where it stopped, or to go back if that does not work. Nothing is ever copied or replaced, and no name is in two places.
+
+// maxMoved bounds the entries of a folder whose files are moved: more take longer than a kernel's start.
+const maxMoved = 10_000
+
+// spareFolder is an empty folder that is no session's yet. Its lock keeps it from being taken for a killed process's.
+type spareFolder struct {
+	name, dir string
+	lock      *flock.Flock
+}
+
+// spare makes a folder for a kernel that has no session yet.
+func (w *workspaces) spare() (*spareFolder, error) {
+	name := newKernelID()
+	f := &spareFolder{name: name, dir: filepath.Join(w.root, name), lock: w.lock(name)}
+	free, err := f.lock.TryLock()
+	if err == nil && !free {
+		err = fmt.Errorf("the new folder %s is locked", name)
+	}
+	if err == nil {
+		err = w.write(name, label{Spare: true, Created: time.Now().UTC()})
+	}
+	if err == nil {
+		err = w.makeFolder(f.dir)
+	}
+	if err != nil {
+		w.discard(f)
+		return nil, err
+	}
+	return f, nil
+}
+
+// discard removes a folder that no session got. Nothing runs in it any more.
+func (w *workspaces) discard(f *spareFolder) {
+	defer f.lock.Close()
+	if l, err := w.read(f.name); err == nil && l.Spare {
+		w.remove(f.name)
+	}
+}
+
+// remove removes a folder in which nothing is, or nothing that anybody wants, with what stands beside it.
+func (w *workspaces) remove(name string) {
+	if err := removeAll(filepath.Join(w.root, name)); err != nil {
+		w.log.Error("spare workspace cannot be removed", "error", err)
+		return
+	}
+	_ = os.Remove(w.labelPath(name))
+	_ = os.Remove(w.lock(name).Path())
+}
+
+// give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
+// k's folder before. After an error k has what it had, and the spare folder is of no use.
+func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran bool, err error) {
+	w.moves.Lock()
+	defer w.moves.Unlock()
+	old, ok, err := w.find(k)
+	if err != nil {
+		return false, false, err
+	}
+	if ok {
+		used, ran, err = w.giveFiles(k, language, old, f)
+	} else {
+		err = w.write(f.name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()})
+	}
+	if err != nil {
+		return false, false, err
+	}
+	_ = f.lock.Close()
+	return used, ran, w.use(k, f.name).RLock()
+}
+
+// giveFiles moves the files of k from its old folder into f.
+func (w *workspaces) giveFiles(k key, language, old string, f *spareFolder) (used, ran bool, err error) {
+	lock, alone := w.alone(k, old)
+	defer lock.Close()
+	if !alone {
+		return false, false, errors.New("another process uses the session's files")
+	}
+	l, err := w.read(old)
+	if err != nil {
+		return false, false, err
+	}
+	there, err := countEntries(f.dir, 1)
+	if err != nil || there > 0 {
+		return false, false, errors.Join(errors.New("the kernel has made files of its own"), err)
+	}
+	moved, err := countEntries(filepath.Join(w.root, old), maxMoved+1)
+	if err != nil || moved > maxMoved {
+		return false, false, errors.Join(errors.New("the session has very many files"), err)
+	}
+	ran = l.Language != "" // or somebody has only put files there
+	l.Language, l.From = cmp.Or(l.Language, language), old
+	if err := w.write(f.name, l); err != nil {
+		return false, false, err
+	}
+	kept, err := w.finish(f.name, l)
+	if err == nil && kept != f.name {
+		err = errors.New("they cannot be moved")
+	}
+	return moved > 0, ran, err
+}
+
+// moving tells whether a label's folder may not have all of its session's files yet.
+func (w *workspaces) moving(l label) bool {
+	if l.From == "" {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(w.root, l.From))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// finish ends a move that the label of the folder name describes: all files are in one folder then, which it returns. The
+// caller has the locks of both. An error means that the files are in both still.
+func (w *workspaces) finish(name string, l label) (kept string, err error) {
+	from := l.From
+	l.From = ""
+	_ = os.Remove(w.labelPath(from)) // what is in the folder is found by the other label now
+	forth := moveEntries(filepath.Join(w.root, from), filepath.Join(w.root, name))
+	if forth == nil {
+		_ = os.Remove(w.lock(from).Path())
+		_ = w.write(name, l) // or it goes on to name a folder that is not there, which is the same
+		return name, nil
+	}
+	w.log.Warn("a session's files cannot be moved to another folder", "error", forth)
+	if err := moveEntries(filepath.Join(w.root, name), filepath.Join(w.root, from)); err != nil {
+		return "", errors.Join(forth, err)
+	}
+	if err := w.write(from, l); err != nil {
+		return "", err
+	}
+	_ = os.Remove(w.labelPath(name))
+	_ = os.Remove(w.lock(name).Path())
+	return from, nil
+}
+
+// tidy deals with what processes that were killed have left half done, and takes from labels what is none any more.
+func (w *workspaces) tidy(labels map[string]label) {
+	for name, l := range labels {
+		switch {
+		case l.Spare:
+			delete(labels, name)
+			w.locked(name, func(l label) {
+				if l.Spare {
+					w.remove(name)
+				}
+			})
+		case l.From != "":
+			delete(labels, l.From)
+			w.locked(name, func(l label) { w.resume(name, l, labels) })
+		}
+	}
+}
+
+// resume goes on with a move, if nobody else is at it.
+func (w *workspaces) resume(name string, l label, labels map[string]label) {
+	if l.From == "" || !folderName.MatchString(l.From) {
+		return
+	}
+	lock := w.lock(l.From)
+	defer lock.Close()
+	if free, err := lock.TryLock(); err != nil || !free {
+		return
+	}
+	kept, err := w.finish(name, l)
+	if err != nil {
+		w.log.Error("a session's files are in two folders, because they cannot be moved", "from", l.From, "to", name, "error", err)
+		return
+	}
+	l.From = ""
+	delete(labels, name)
+	labels[kept] = l
+}
+
+// locked calls f with a folder's label, if nobody uses the folder, and keeps everybody from it meanwhile.
+func (w *workspaces) locked(name string, f func(label)) {
+	lock := w.lock(name)
+	defer lock.Close()
+	if free, err := lock.TryLock(); err != nil || !free {
+		return
+	}
+	if l, err := w.read(name); err == nil {
+		f(l)
+	}
+}
+
+// moveEntries renames all that is in one folder into another, and removes the first. It replaces nothing.
+func moveEntries(from, to string) error {
+	const rounds = 8 // something may be written meanwhile, by who has just found the folder
+	for range rounds {
+		entries, err := os.ReadDir(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			target := filepath.Join(to, entry.Name())
+			if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: %w", target, fs.ErrExist)
+			}
+			if err := os.Rename(filepath.Join(from, entry.Name()), target); err != nil {
+				return err
+			}
+		}
+		if os.Remove(from) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not get empty", from)
+}
+
+// countEntries counts what is in a folder, up to most.
+func countEntries(dir string, most int) (int, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(most)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return len(names), err
+}
+
+// syncFile has a file or folder written to the disk.
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,327 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// pool keeps kernels that are up and have never run anybody's code, so that a session need not wait for its own to start.
+// Each is launched in an empty folder, which becomes the session's with it.
+//
+// One goroutine fills it, one kernel at a time, while no cell runs: what a start takes from the processors is missing
+// there. It waits for that only for a while, or a server that is always busy would never have a kernel ready.
+type pool struct {
+	m      *Manager
+	size   int
+	ctx    context.Context
+	cancel context.CancelFunc
+	// changed wakes the goroutine: what is missing, or whether cells run, may be different now.
+	changed chan struct{}
+	short   func() bool
+
+	mu      sync.Mutex
+	shelves map[string]*poolShelf // by language; none before the pool is started
+	active  int                   // sessions that start or run a cell
+	quiet   time.Time             // since when there are none
+}
+
+// poolShelf is what the pool has of one language.
+type poolShelf struct {
+	ready []*pooled
+	// missing is since when there are too few, notBefore when the next start may be tried. Failed starts are that many in a
+	// row, the last because of problem.
+	missing, notBefore time.Time
+	failed             int
+	problem            string
+}
+
+const (
+	// poolQuiet is how long no cell must have run before the pool is filled, poolPatience how long that is waited for.
+	poolQuiet    = 300 * time.Millisecond
+	poolPatience = 5 * time.Second
+	// poolRenewal is how long a kernel waits in the pool before a fresh one takes its place.
+	poolRenewal = time.Hour
+	// poolPause is how long the pool waits after a failed start, doubled with each, or while memory is short.
+	poolPause, maxPoolPause = 5 * time.Second, 10 * time.Minute
+	// checkTime is how long a pooled kernel may take to answer before it is handed over.
+	checkTime = time.Second
+)
+
+// PoolStats says what the pool holds.
+type PoolStats struct {
+	// Size is how many kernels it keeps ready of each language, Ready how many it has.
+	Size  int
+	Ready map[string]int
+	// Problem is why the last start for it failed, empty when it did not.
+	Problem string
+}
+
+func newPool(m *Manager) *pool {
+	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: memoryShort, shelves: map[string]*poolShelf{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// StartPool begins to keep Config.PoolSize kernels of each language ready. Sessions do not wait for it.
+func (m *Manager) StartPool() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed && m.pool.size > 0 && m.pool.begin() {
+		m.running.Go(m.pool.run)
+	}
+}
+
+// begin tells whether the pool was not begun before.
+func (p *pool) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.shelves) > 0 {
+		return false
+	}
+	for language := range p.m.cfg.Runtimes {
+		p.shelves[language] = &poolShelf{missing: time.Now()}
+	}
+	return true
+}
+
+// run fills the pool until the Manager shuts down.
+func (p *pool) run() {
+	defer p.empty()
+	for p.ctx.Err() == nil {
+		language, at := p.due()
+		switch wait := time.Until(at); {
+		case language == "":
+			p.rest(nil)
+		case wait > 0:
+			timer := time.NewTimer(wait)
+			p.rest(timer.C)
+			timer.Stop()
+		default:
+			p.fill(language)
+		}
+	}
+}
+
+func (p *pool) rest(until <-chan time.Time) {
+	select {
+	case <-p.ctx.Done():
+	case <-p.changed:
+	case <-until:
+	}
+}
+
+// due returns the language whose next kernel is to be started first, and when; none when nothing is missing.
+func (p *pool) due() (language string, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, shelf := range p.shelves {
+		if len(shelf.ready) >= p.size {
+			continue
+		}
+		when := shelf.missing.Add(poolPatience)
+		if calm := p.quiet.Add(poolQuiet); p.active == 0 && calm.Before(when) {
+			when = later(calm, shelf.missing)
+		}
+		when = later(when, shelf.notBefore)
+		if language == "" || when.Before(at) {
+			language, at = name, when
+		}
+	}
+	return language, at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// fill starts one kernel.
+func (p *pool) fill(language string) {
+	if p.short() {
+		p.failedStart(language, errors.New("memory is short on this host"))
+		return
+	}
+	k, err := p.launch(language)
+	if err != nil {
+		if p.ctx.Err() == nil {
+			p.failedStart(language, err)
+		}
+		return
+	}
+	p.mu.Lock()
+	shelf := p.shelves[language]
+	shelf.ready = append(shelf.ready, k)
+	shelf.failed, shelf.problem, shelf.missing = 0, "", time.Now()
+	p.mu.Unlock()
+	p.m.running.Go(func() { p.watch(k) })
+}
+
+// failedStart puts off the next start. Only the first of several failures is told loudly.
+func (p *pool) failedStart(language string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shelf := p.shelves[language]
+	log := p.m.cfg.Logger.Debug
+	if shelf.failed == 0 {
+		log = p.m.cfg.Logger.Warn
+	}
+	log("no kernel for the pool", "language", language, "error", err, "hint", fault.Hint(err))
+	shelf.notBefore = time.Now().Add(min(poolPause<<min(shelf.failed, 10), maxPoolPause))
+	shelf.failed++
+	shelf.problem = err.Error()
+}
+
+// watch sees to it that a kernel which dies in the pool, or gets old there, is replaced.
+func (p *pool) watch(k *pooled) {
+	renewal := time.NewTimer(poolRenewal)
+	defer renewal.Stop()
+	why := "it is old"
+	select {
+	case <-k.left:
+		return
+	case <-p.ctx.Done():
+		return
+	case <-k.kernel.client.Done():
+		why = k.kernel.death().Cause
+	case <-renewal.C:
+	}
+	if p.remove(k) {
+		p.throwAway(k, why)
+	}
+}
+
+// take returns a kernel of a language that is up and answers; nil when there is none. It is the caller's then.
+func (p *pool) take(ctx context.Context, language string) *pooled {
+	for {
+		k := p.pop(language)
+		if k == nil {
+			return nil
+		}
+		err := p.check(ctx, k)
+		if err == nil {
+			return k
+		}
+		p.m.running.Go(func() { p.throwAway(k, err.Error()) })
+	}
+}
+
+// has tells whether take is likely to return something.
+func (p *pool) has(language string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shelf := p.shelves[language]
+	return shelf != nil && len(shelf.ready) > 0
+}
+
+func (p *pool) pop(language string) *pooled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shelf := p.shelves[language]
+	if shelf == nil || len(shelf.ready) == 0 {
+		return nil
+	}
+	k := shelf.ready[0]
+	p.drop(shelf, 0)
+	return k
+}
+
+// remove takes a kernel out of the pool, if it is there still.
+func (p *pool) remove(k *pooled) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shelf := p.shelves[k.language]
+	i := slices.Index(shelf.ready, k)
+	if i >= 0 {
+		p.drop(shelf, i)
+	}
+	return i >= 0
+}
+
+// drop takes the i-th kernel from a shelf. The caller holds p.mu.
+func (p *pool) drop(shelf *poolShelf, i int) {
+	close(shelf.ready[i].left)
+	shelf.ready = slices.Delete(shelf.ready, i, i+1)
+	shelf.missing = time.Now()
+	p.wake()
+}
+
+func (p *pool) wake() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// activity notes that a session begins (+1) or ends (-1) to start a kernel or to run a cell.
+func (p *pool) activity(change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active += change
+	if p.active == 0 {
+		p.quiet = time.Now()
+	}
+	p.wake()
+}
+
+// check tells whether a kernel can be handed over: it is what would be launched now, and it answers.
+func (p *pool) check(ctx context.Context, k *pooled) error {
+	if !reflect.DeepEqual(k.spec, p.m.spec(k.language)) {
+		return errors.New("its configuration has changed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	image := make(chan string, 1)
+	go func() { image <- p.image(ctx, k.spec.Image) }()
+	err := k.kernel.client.Ready(ctx)
+	if now := <-image; err == nil && now != k.image {
+		err = errors.New("its image has changed")
+	}
+	return err
+}
+
+// image returns what an image's name stands for now, where that can be told.
+func (p *pool) image(ctx context.Context, name string) string {
+	if images, ok := p.m.cfg.Provisioner.(kernels.ImageIdentifier); ok {
+		id, err := images.ImageID(ctx, name)
+		if err != nil {
+			p.m.cfg.Logger.Debug("an image cannot be looked up", "image", name, "error", err)
+		}
+		return id
+	}
+	return ""
+}
+
+// empty ends all kernels of the pool, side by side.
+func (p *pool) empty() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, shelf := range p.shelves {
+		for _, k := range shelf.ready {
+			p.m.running.Go(func() { p.throwAway(k, "") })
+		}
+		shelf.ready = nil
+	}
+}
+
+// stats says what the pool holds.
+func (p *pool) stats() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stats := PoolStats{Size: p.size, Ready: map[string]int{}}
+	for language, shelf := range p.shelves {
+		stats.Ready[language] = len(shelf.ready)
+		if shelf.problem != "" {
+			stats.Problem = shelf.problem
+		}
+	}
+	return stats
+}

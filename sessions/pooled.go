@@ -1,0 +1,140 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"cellblock/kernels"
+)
+
+// pooled is a kernel that has no session yet.
+type pooled struct {
+	language string
+	// spec is what it was launched as, without what is its own; image is what the image's name stood for then.
+	spec   kernels.Spec
+	image  string
+	folder *spareFolder
+	kernel *kernel
+	late   lateOutput
+	left   chan struct{} // closed when it is not in the pool any more
+}
+
+// lateOutput takes a kernel's late output to its session, once it has one: the connection is made before.
+type lateOutput struct {
+	to atomic.Pointer[func(kernels.Output, string) bool]
+}
+
+func (l *lateOutput) add(out kernels.Output, msgID string) (held bool) {
+	if add := l.to.Load(); add != nil {
+		return (*add)(out, msgID)
+	}
+	return false
+}
+
+// launch starts a kernel for the pool and waits until it is ready.
+func (p *pool) launch(language string) (*pooled, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.m.cfg.StartTimeout)
+	defer cancel()
+	folder, err := p.m.workspaces.spare()
+	if err != nil {
+		return nil, err
+	}
+	spec := p.m.spec(language)
+	k := &pooled{language: language, spec: spec, image: p.image(ctx, spec.Image), folder: folder, left: make(chan struct{})}
+	spec.ID, spec.Workspace = newKernelID(), folder.dir
+	spec.Labels = map[string]string{"pool": language}
+	handle, err := p.m.cfg.Provisioner.Launch(ctx, spec)
+	if err != nil {
+		p.m.workspaces.discard(folder)
+		return nil, err
+	}
+	k.kernel = &kernel{handle: handle}
+	k.kernel.client, err = p.m.connect(ctx, handle, kernels.Options{
+		Late: k.late.add, Logger: p.m.cfg.Logger.With("kernel", spec.ID),
+	})
+	if err == nil {
+		err = k.kernel.client.Ready(ctx)
+	} else {
+		k.kernel.client = nil
+	}
+	if err == nil {
+		err = p.preload(ctx, k)
+	}
+	if err != nil {
+		p.throwAway(k, "it did not come up")
+		return nil, err
+	}
+	return k, nil
+}
+
+// preload imports modules, for nobody's namespace. A module that cannot be imported is left out.
+func (p *pool) preload(ctx context.Context, k *pooled) error {
+	if k.spec.Kernelspec.Language != "python" {
+		return nil
+	}
+	for _, module := range p.m.cfg.PoolPreload {
+		// Run by exec, with names of its own: the user's stay as they are.
+		result, err := runSilently(ctx, k.kernel.client, "exec('import "+module+"', {})")
+		if err != nil {
+			return err
+		}
+		if result.Status != kernels.StatusOK {
+			p.m.cfg.Logger.Warn("a module cannot be imported in the pool's kernels", "module", module, "error", result.Error)
+		}
+	}
+	return nil
+}
+
+// runSilently runs code that leaves no trace in the kernel's history and counts as no cell.
+func runSilently(ctx context.Context, c client, code string) (kernels.Result, error) {
+	running, err := c.Execute(ctx, kernels.ExecuteRequest{Code: code, Silent: true})
+	if err != nil {
+		return kernels.Result{}, err
+	}
+	for {
+		if _, err := running.Next(ctx); errors.Is(err, io.EOF) {
+			return running.Result(), nil
+		} else if err != nil {
+			return kernels.Result{}, err
+		}
+	}
+}
+
+// throwAway ends a kernel that nobody uses, with its folder.
+func (p *pool) throwAway(k *pooled, why string) {
+	if why != "" {
+		p.m.cfg.Logger.Info("a pooled kernel is thrown away", "language", k.language, "why", why)
+	}
+	if err := k.kernel.dispose(0); err != nil {
+		p.m.cfg.Logger.Error("a pooled kernel could not be stopped", "error", err)
+	}
+	p.m.workspaces.discard(k.folder)
+}
+
+// adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
+func (s *session) adopt(ctx context.Context) bool {
+	m := s.manager
+	if m.volumes && m.workspaces.known(s.key) {
+		return false // its files are in the engine's volume, out of reach
+	}
+	k := m.pool.take(ctx, s.language)
+	if k == nil {
+		return false
+	}
+	used, ran, err := m.workspaces.give(s.key, s.language, k.folder)
+	if err != nil {
+		s.log.Warn("a pooled kernel cannot get the session's files, another one is started", "error", err)
+		m.running.Go(func() { m.pool.throwAway(k, "") })
+		return false
+	}
+	s.log.Debug("kernel from the pool", "kernel", k.kernel.handle.Ref().KernelID)
+	late := s.addLate
+	k.late.to.Store(&late)
+	s.kernel = k.kernel
+	s.folderGiven(k.folder.dir, used, ran)
+	s.keepHandle(k.kernel.handle)
+	s.generationBegan()
+	return true
+}
