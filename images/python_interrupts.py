@@ -1,9 +1,13 @@
 # Lets every interrupt reach the cell that it is meant for, and nothing else. A kernel has taken a request as soon as it says
 # that it is busy; but ipykernel ignores a SIGINT that comes between that and its handler, one that comes in the handler but
-# not in the user's code costs the cell its reply, and one that comes at the handler's very end costs the kernel its life.
+# not in the user's code costs the cell its reply, and one that comes at the handler's very end costs the kernel its life. A
+# cell that awaits something hears it only when that comes, and one that computes between two awaits not before the next.
+import asyncio
+import contextlib
 import functools
 import inspect
-from signal import SIGINT, default_int_handler, signal
+import threading
+from signal import SIGINT, default_int_handler, getsignal, signal
 
 INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<interrupt>", "exec")
 
@@ -11,7 +15,7 @@ INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<in
 def hear_interrupts(kernel):
     shell, set_parent, raise_in_handler = kernel.shell, kernel.set_parent, kernel.pre_handler_hook
     execute, run_code = kernel.shell_handlers["execute_request"], kernel.shell.run_code
-    interrupted = executing = False
+    interrupted = executing = in_code = False
 
     def remember(*_):
         nonlocal interrupted
@@ -24,7 +28,9 @@ def hear_interrupts(kernel):
         return set_parent(ident, parent, channel)
 
     def before():
-        if not executing:
+        if executing:
+            signal(SIGINT, remember)
+        else:
             raise_in_handler()
 
     def after():
@@ -33,33 +39,54 @@ def hear_interrupts(kernel):
     def interruptible(run):
         @functools.wraps(run)
         def run_interruptibly(*args, **options):
-            old = signal(SIGINT, default_int_handler)
+            if getsignal(SIGINT) is not remember or threading.current_thread() is not threading.main_thread():
+                return run(*args, **options)  # called by code that runs already, or by a thread, which hears no signals
+            signal(SIGINT, default_int_handler)
             try:
                 return run(*args, **options)
             finally:
-                signal(SIGINT, old)
+                signal(SIGINT, remember)
 
         return run_interruptibly
 
+    @contextlib.contextmanager
+    def interruptible_task(task):  # of a cell that awaits
+        loop = task.get_loop()
+
+        def interrupt(*_):
+            if in_code and asyncio.current_task(loop) is task:
+                raise KeyboardInterrupt
+            loop.call_soon_threadsafe(task.cancel)  # this also wakes the loop
+
+        signal(SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal(SIGINT, remember)
+
     async def run_code_unless_interrupted(code, *args, **options):
-        nonlocal interrupted
+        nonlocal interrupted, in_code
         if interrupted:
             interrupted, code = False, INTERRUPTED
-        return await run_code(code, *args, **options)
+        outer, in_code = in_code, True
+        try:
+            return await run_code(code, *args, **options)
+        finally:
+            in_code = outer
 
     async def execute_request(stream, ident, parent, *more):
         try:
             result = execute(stream, ident, parent, *more)
             if inspect.isawaitable(result):
                 await result
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, asyncio.CancelledError):
             error = {"ename": "KeyboardInterrupt", "evalue": "", "traceback": ["KeyboardInterrupt: interrupted outside of the cell's code"]}
             kernel.send_response(kernel.iopub_socket, "error", error)
             reply = {"status": "error", "execution_count": kernel.execution_count, **error}
             kernel.session.send(stream, "execute_reply", reply, parent=parent, ident=ident)
 
     kernel.set_parent, kernel.pre_handler_hook, kernel.post_handler_hook = take, before, after
-    kernel.shell_handlers["execute_request"] = execute_request
+    kernel._cancel_on_sigint, kernel.shell_handlers["execute_request"] = interruptible_task, execute_request
     shell.run_cell, shell.run_code = interruptible(shell.run_cell), run_code_unless_interrupted
     shell.user_expressions = interruptible(shell.user_expressions)
     signal(SIGINT, remember)

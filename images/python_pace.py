@@ -6,6 +6,8 @@ def flush_only_what_there_is():
     flush = OutStream.flush  # hands over to the thread that sends and waits for it, four times a cell
 
     def flush_pending(stream):
+        if stream._is_master_process():
+            empty_pipe(stream)
         if getattr(stream, "_flush_pending", True) or not stream._is_master_process():
             flush(stream)
 

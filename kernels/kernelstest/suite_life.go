@@ -22,6 +22,8 @@ var lifeCases = []suiteCase{
 	{"list", false, testList},
 	{"item 8: interrupt stops a sleep and keeps the variables", false, testInterrupt},
 	{"item 8: interrupt stops a busy loop", true, testInterruptBusy},
+	{"item 8: interrupt stops a cell that awaits", true, testInterruptAwait},
+	{"code may run cells of its own, also in threads", true, testCellInCell},
 	{"item 8: an interrupt is heard at any moment of a cell", true, testInterruptAnytime},
 	{"item 8: kill children", false, testKillChildren},
 	{"item 8: restart in place stops what nothing else stops", false, testRestart},
@@ -170,6 +172,32 @@ func testInterruptBusy(f *suite) {
 	e := b.execute("print('go', flush=True)\nwhile True: pass")
 	b.until(e, "go")
 	b.interrupted(e)
+	b.want("1+1", "2")
+}
+
+func testInterruptAwait(f *suite) {
+	b := f.launch()
+	for _, code := range []string{"await asyncio.sleep(1000)", "await asyncio.sleep(0)\nwhile True: pass"} {
+		e := b.execute("import asyncio\nprint('go', flush=True)\n" + code)
+		b.until(e, "go")
+		begun := time.Now()
+		f.must(b.client.Interrupt(f.ctx()))
+		b.rest(e)
+		if r := e.Result(); r.Status != kernels.StatusError || time.Since(begun) > 5*time.Second {
+			f.Errorf("%q: %v, %+v", code, time.Since(begun), r)
+		}
+	}
+	b.want("1+1", "2")
+}
+
+func testCellInCell(f *suite) {
+	b := f.launch()
+	b.want(`import threading
+thread = threading.Thread(target=lambda: get_ipython().run_cell("print('in a thread')"))
+thread.start(); thread.join()`, "in a thread")
+	b.want(`import os, signal
+signal.signal(signal.SIGINT, lambda *_: print("own handler"))
+_ = get_ipython().run_cell("os.kill(os.getpid(), signal.SIGINT)")`, "own handler")
 	b.want("1+1", "2")
 }
 

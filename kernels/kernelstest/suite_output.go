@@ -16,6 +16,8 @@ var outputCases = []suiteCase{
 	{"item 7: plots come as PNG, in order", true, testPlots},
 	{"matplotlib works without a home", true, testNoHome},
 	{"item 2: twenty megabytes in one print", true, testBigOutput},
+	{"what programs print comes before the end of their cell", true, testProgramOutput},
+	{"programs may print what is no text", true, testNoText},
 	{"item 5: input without anybody to answer fails at once", true, testNoInput},
 	{"item 11: a thread's late output reaches its execution", true, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", false, testHeldLateOutput},
@@ -24,6 +26,23 @@ var outputCases = []suiteCase{
 func testPlots(f *suite) {
 	b := f.launch()
 	b.plots()
+}
+
+func testProgramOutput(f *suite) {
+	b := f.launch()
+	for range 40 {
+		b.want("import os; _ = os.write(1, b'library\\n')", "library")
+		b.want("import subprocess; _ = subprocess.run(['echo', 'program'])", "program")
+	}
+}
+
+func testNoText(f *suite) {
+	b := f.launch()
+	b.python("import subprocess; _ = subprocess.run(['printf', r'\\377'])")
+	text := b.python("_ = subprocess.run(['head', '-c', '300000', '/dev/zero'])") // more than a pipe holds
+	if len(text) != 300_000 {
+		f.Errorf("%d bytes came", len(text))
+	}
 }
 
 func testNoHome(f *suite) {

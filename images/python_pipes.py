@@ -1,0 +1,39 @@
+# Lets what programs and libraries write to file descriptors 1 and 2 come before the end of the cell that ran them. A thread
+# of ipykernel's moves it from a pipe to the cell's output, and nobody waits for that thread. The one of 6.17 also ends at
+# the first byte that is no UTF-8, which may be half of a character; who writes on then waits for ever.
+import codecs
+import contextlib
+import contextvars
+import os
+import threading
+from select import select
+
+from ipykernel.iostream import OutStream
+
+PIPE = 1 << 16  # bytes that it holds. No more are moved at a time, so that no writer keeps a cell from its end.
+
+
+def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
+    stream._cellblock_pipe = threading.RLock()  # whoever has it finds written what was read
+    stream._cellblock_decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    redirect(stream, name)
+
+
+def watch(stream):
+    while select([stream._fid], [], []) and stream._should_watch:
+        empty_pipe(stream)
+
+
+def empty_pipe(stream):
+    if not getattr(stream, "_should_watch", False):
+        return
+    with stream._cellblock_pipe:
+        if select([stream._fid], [], [], 0)[0]:
+            data = os.read(stream._fid, PIPE)
+            text = stream._cellblock_decoder.decode(data)
+            contextvars.Context().run(stream.write, text)  # as output of the cell that runs, whoever's thread this is
+            with contextlib.suppress(OSError):
+                os.write(stream._original_stdstream_copy, data)
+
+
+OutStream._setup_stream_redirects, OutStream._watch_pipe_fd = redirect, watch
