@@ -43,6 +43,8 @@ const (
 	noInput = "\x04"
 	// maxLine bounds an answer, in bytes.
 	maxLine = 64 << 10
+	// maxPrompts is how often one cell may ask: code in a loop does not pester its user for ever.
+	maxPrompts = 100
 	// inCode is what a model can do about input that nobody gives.
 	inCode = ": put the value into the code instead of calling input()"
 	// notSecret is what it can do about getpass.
@@ -66,14 +68,21 @@ func (e *Execution) Asked(id string) bool {
 // Answer gives the cell a line that it asked for. It does nothing when that prompt is not open (any more).
 func (e *Execution) Answer(id, line string) {
 	if len(line) > maxLine {
-		e.Refuse(id, fmt.Sprintf("the answer is longer than %d bytes", maxLine))
-		return
+		line = noInput + fmt.Sprintf("the answer is longer than %d bytes", maxLine) + inCode
 	}
-	e.closePrompt(id, line)
+	if reply := e.input.take(id); reply != nil {
+		reply(line)
+	}
 }
 
-// Refuse makes the input() of an open prompt fail with a reason; the advice what to do instead is added.
-func (e *Execution) Refuse(id, why string) { e.closePrompt(id, noInput+why+inCode) }
+// Refuse makes the input() of an open prompt fail with a reason; the advice what to do instead is added. Whoever gave no
+// answer is not asked again.
+func (e *Execution) Refuse(id, why string) {
+	if reply := e.input.take(id); reply != nil {
+		e.Unattend()
+		reply(noInput + why + inCode)
+	}
+}
 
 // Unattend says that nobody answers the cell's prompts from here on: the open one is refused, and so is any other.
 func (e *Execution) Unattend() {
@@ -83,13 +92,6 @@ func (e *Execution) Unattend() {
 	e.input.mu.Unlock()
 	if p != nil {
 		e.Refuse(p.ID, "nobody is there to answer")
-	}
-}
-
-// closePrompt ends a prompt with a line for the cell, unless it has ended already.
-func (e *Execution) closePrompt(id, line string) {
-	if reply := e.input.take(id); reply != nil {
-		reply(line)
 	}
 }
 
@@ -124,9 +126,10 @@ func (r *run) ask(out kernels.Output) {
 	in, most := &r.e.input, r.s.manager.cfg.PromptTimeout
 	in.mu.Lock()
 	in.close()
+	in.attended = in.attended && in.prompts < maxPrompts
 	attended := in.attended
 	if attended {
-		in.open(out.Text, r.reply, most, func(id string) { r.e.expire(id, most) })
+		in.open(out.Text, r.reply, most, func(id string) { r.e.Refuse(id, fmt.Sprintf("nobody answered within %v", most)) })
 	}
 	in.mu.Unlock()
 	if !attended {
@@ -144,14 +147,6 @@ func (in *input) open(text string, reply func(string), most time.Duration, expir
 	id := fmt.Sprintf("%s-%d", in.name, in.prompts)
 	expiry := time.AfterFunc(most, func() { expire(id) })
 	in.prompt = &Prompt{ID: id, Text: text, since: time.Now(), expiry: expiry, closed: make(chan struct{})}
-}
-
-// expire gives up a prompt that nobody answered. Who did not is not asked again.
-func (e *Execution) expire(id string, after time.Duration) {
-	if reply := e.input.take(id); reply != nil {
-		e.Unattend()
-		reply(noInput + fmt.Sprintf("nobody answered within %v", after) + inCode)
-	}
 }
 
 // reply sends the kernel a line of input. When that cannot be done the connection is lost for good, and the cell ends.

@@ -93,7 +93,7 @@ func TestInputThatNobodyGives(t *testing.T) {
 		act        func(e *Execution)
 	}{
 		"a password":           {"ask (secret)", "(secret)^Dsecrets are not asked for here", nil},
-		"declined":             {"ask a:", "a:^Dthe user declined: put the value into the code", func(e *Execution) { e.Refuse(e.Prompt().ID, "the user declined") }},
+		"declined":             {"ask a: b:", "a:^Dthe user declined: put the value into the code instead of calling input()\nb:^Dnobody can be asked", func(e *Execution) { e.Refuse(e.Prompt().ID, "the user declined") }},
 		"the asker leaves":     {"ask a: b:", "a:^Dnobody is there to answer: put the value into the code instead of calling input()\nb:^Dnobody can be asked", (*Execution).Unattend},
 		"nobody answers":       {"ask a: b:", "a:^Dnobody answered within 5m0s: put the value into the code instead of calling input()\nb:^Dnobody can be asked", func(*Execution) {}},
 		"much too long a line": {"ask a:", "a:^Dthe answer is longer than 65536 bytes", func(e *Execution) { e.Answer(e.Prompt().ID, strings.Repeat("x", maxLine+1)) }},
@@ -115,6 +115,19 @@ func TestInputThatNobodyGives(t *testing.T) {
 		e := start(t, m, alice, python("s", "ask a:"))
 		if got := printed(t, e); !strings.HasPrefix(got, "a:^Dnobody can be asked for input here: put the value") {
 			t.Errorf("unattended: %q", got)
+		}
+	})
+}
+
+// A user is not asked for ever.
+func TestInputInALoop(t *testing.T) {
+	withFake(t, func(t *testing.T, m *Manager) {
+		e := attended(t, m, "ask"+strings.Repeat(" a:", maxPrompts+1))
+		for range maxPrompts {
+			e.Answer(prompt(t, e, "a:").ID, "1")
+		}
+		if got := printed(t, e); !strings.HasPrefix(got, strings.Repeat("a:1\n", maxPrompts)+"a:^Dnobody can be asked") {
+			t.Errorf("it printed %q", got)
 		}
 	})
 }
