@@ -135,7 +135,12 @@ func (s *service) recovered(next server.ToolHandlerFunc) server.ToolHandlerFunc 
 	}
 }
 
+// ErrorMeta is the key in _meta of a result that is an error of ours, for programs: its kind, as in other answers.
+const ErrorMeta = "cellblock/error"
+
 // toolError is a result that tells the model what went wrong and what it can do.
 func toolError(err error) *mcp.CallToolResult {
-	return mcp.NewToolResultError(plain("Error: " + fault.Text(err)))
+	result := mcp.NewToolResultError(plain("Error: " + fault.Text(err)))
+	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{ErrorMeta: map[string]any{"kind": fault.KindOf(err)}}}
+	return result
 }

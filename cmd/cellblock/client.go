@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -12,9 +13,11 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver"
 )
 
 // connection says how a command reaches a running server; the zero value is the server of the data folder.
@@ -100,9 +103,99 @@ func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSON
 	return c, nil
 }
 
+// ask calls a tool and returns the object that it answers with.
+func ask[T any](ctx context.Context, c *client.Client, tool string, args map[string]any) (answer T, err error) {
+	result, err := callTool(ctx, c, tool, args)
+	if err != nil {
+		return answer, err
+	}
+	if result.IsError {
+		return answer, faultOf(result)
+	}
+	raw, err := json.Marshal(result.StructuredContent)
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	return answer, err
+}
+
+// tell calls a tool that does something, and returns what it says.
+func tell(ctx context.Context, c *client.Client, tool string, args map[string]any) (string, error) {
+	result, err := callTool(ctx, c, tool, args)
+	switch {
+	case err != nil:
+		return "", err
+	case result.IsError:
+		return "", faultOf(result)
+	}
+	return textOf(result), nil
+}
+
+// faultOf is the error that a result is, with its kind where the server says it.
+func faultOf(result *mcp.CallToolResult) error {
+	message, hint, _ := strings.Cut(strings.TrimPrefix(textOf(result), "Error: "), "\nHint: ")
+	err := fault.New(fault.Internal, "%s", message)
+	if result.Meta != nil {
+		var said struct{ Kind fault.Kind }
+		if raw, jsonErr := json.Marshal(result.Meta.AdditionalFields[mcpserver.ErrorMeta]); jsonErr == nil && json.Unmarshal(raw, &said) == nil {
+			err.Kind = said.Kind
+		}
+	}
+	return err.WithHint("%s", hint)
+}
+
+// textOf is the text of a result.
+func textOf(result *mcp.CallToolResult) string {
+	var texts []string
+	for _, block := range result.Content {
+		if text, ok := block.(mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// readText reads a resource of a session that is one text.
+func readText(ctx context.Context, c *client.Client, session, part string) (string, error) {
+	var request mcp.ReadResourceRequest
+	request.Params.URI = "cellblock://sessions/" + url.PathEscape(session) + "/" + part
+	got, err := c.ReadResource(ctx, request)
+	for _, notFound := range []error{mcp.ErrResourceNotFound, mcp.ErrInvalidParams} {
+		if ctx.Err() == nil && errors.Is(err, notFound) {
+			message, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), notFound.Error()+": "), "\nHint: ")
+			return "", fault.New(fault.NotFound, "%s", message).WithHint("%s", hint)
+		}
+	}
+	if err != nil {
+		return "", callError(ctx, err)
+	}
+	for _, content := range got.Contents {
+		if text, ok := content.(mcp.TextResourceContents); ok {
+			return text.Text, nil
+		}
+	}
+	return "", fault.New(fault.Internal, "the server sent no text as %s", request.Params.URI)
+}
+
+// withClient runs what a command does with the server, until it is done or interrupted.
+func (o connection) withClient(cmd *cobra.Command, do func(ctx context.Context, c *client.Client) error) error {
+	cfg, err := configFor(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, _, release := stopSignals(cmd.Context())
+	defer release()
+	c, err := o.dial(ctx, cfg, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(ctx, c)
+}
+
 func callError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fault.New(fault.Cancelled, "interrupted; the cell was told to stop")
+		return fault.New(fault.Cancelled, "interrupted")
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		return refused

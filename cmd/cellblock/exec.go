@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
@@ -99,6 +100,12 @@ func (o execOptions) run(ctx context.Context, cfg *Config, code string, stdout, 
 		return err
 	}
 	defer c.Close()
+	_, err = o.cell(ctx, c, live, code, stderr)
+	return err
+}
+
+// cell runs one cell, prints what it gives, and returns the session that it ran in, as far as that is known.
+func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutput, code string, stderr io.Writer) (session string, err error) {
 	args := map[string]any{"code": code, "wait_seconds": execWait.Seconds()}
 	if o.session != "" {
 		args["session_id"] = o.session
@@ -112,19 +119,20 @@ func (o execOptions) run(ctx context.Context, cfg *Config, code string, stdout, 
 	}
 	for more := true; more; {
 		if err != nil {
-			return err
+			return session, err
 		}
 		if err := o.print(ctx, c, result, live, stderr); err != nil {
-			return err
+			return session, err
 		}
 		var cell unfinished
 		cell, more = stillRunning(result)
+		session = cell.SessionID
 		if more = more && !result.IsError; more { // an error: the server stops
 			result, err = cell.readOn(ctx, c)
 		}
 	}
 	if result.IsError {
-		return errCellFailed
+		return session, errCellFailed
 	}
-	return nil
+	return session, nil
 }

@@ -42,28 +42,43 @@ func newRoot() *cobra.Command {
 container or sandbox: variables, files and plots stay between calls.`,
 		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			err := fault.New(fault.Invalid, "there is no command %q", args[0])
-			if near := nearest.Of(args[0], commandNames(cmd)); near != "" {
-				return err.WithHint("Did you mean %s?", near)
-			}
-			return err.WithHint("See: %s --help", cmd.CommandPath())
-		},
+		Args:              cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
+		RunE:              unknownCommand,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
 	})
 	addConfigFlags(root)
-	root.AddCommand(newServe(), newStdio(), newExec(), newToken(), newDoctor(), newVersion())
-	for _, cmd := range root.Commands() {
-		cmd.Args = checked(cmd.Args)
-	}
+	root.AddCommand(newServe(), newStdio(), newExec(), newNotebook(), newSessions(), newLogs(), newToken(), newDoctor(), newVersion())
+	checkArguments(root)
 	return root
+}
+
+// newGroup is a command that only has commands.
+func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
+	group.AddCommand(commands...)
+	return group
+}
+
+// unknownCommand is what a command does that only has commands: it helps.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	err := fault.New(fault.Invalid, "there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "cellblock "))
+	if near := nearest.Of(args[0], commandNames(cmd)); near != "" {
+		return err.WithHint("Did you mean %s?", near)
+	}
+	return err.WithHint("See: %s --help", cmd.CommandPath())
+}
+
+func checkArguments(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		cmd.Args = checked(cmd.Args)
+		checkArguments(cmd)
+	}
 }
 
 func commandNames(cmd *cobra.Command) []string {

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
+	"cellblock/notebook"
+)
+
+// importOptions are the flags of notebook import.
+type importOptions struct {
+	execOptions
+	keepGoing bool
+}
+
+func newNotebookImport() *cobra.Command {
+	var o importOptions
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Run a Jupyter notebook's code cells in a session",
+		Long: `Runs the code cells of a Jupyter notebook (nbformat 4), in order, in a new session or in the one that --session names, and
+prints what they print. The kernel runs magics as a notebook does; texts and empty cells are skipped. It stops at the first
+cell that ends with an error, unless that cell has the tag raises-exception. Exit status 1 when a cell has failed.`,
+		Example: `  cellblock notebook import analysis.ipynb
+  cellblock notebook import --session analysis --keep-going analysis.ipynb`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			book, err := readNotebook(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			cfg, err := configFor(cmd)
+			if err != nil {
+				return err
+			}
+			o.language = cmp.Or(o.language, book.Language(), "python")
+			graceful, _, release := stopSignals(cmd.Context())
+			defer release()
+			return o.run(graceful, cfg, codeOf(book), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.session, "session", "s", "", "session_id; none: a new session, whose id is printed")
+	flags.StringVarP(&o.language, "language", "l", "", "the session's language (default: the notebook's)")
+	flags.StringVar(&o.images, "images", "", "save images into this folder, in their full size")
+	flags.BoolVarP(&o.keepGoing, "keep-going", "k", false, "go on behind cells that end with an error")
+	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long each cell may run: 90s, 10m, or a number of seconds (default: the server's)")
+	o.connection.addFlags(flags)
+	return cmd
+}
+
+func readNotebook(path string, stdin io.Reader) (*notebook.Notebook, error) {
+	var data []byte
+	var err error
+	if path == "-" {
+		path = "standard input"
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fault.New(fault.NotFound, "the notebook cannot be read: %w", err)
+	}
+	book, err := notebook.Parse(data)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s: %w", path, err)
+	}
+	if len(codeOf(book)) == 0 {
+		return nil, fault.New(fault.Invalid, "%s: there is no code in it", path).WithHint("Give a notebook that has code cells.")
+	}
+	return book, nil
+}
+
+// codeOf is the cells of a notebook that do something.
+func codeOf(book *notebook.Notebook) []*notebook.Cell {
+	var code []*notebook.Cell
+	for _, c := range book.Cells {
+		if c.Type == notebook.Code && strings.TrimSpace(c.Source) != "" {
+			code = append(code, c)
+		}
+	}
+	return code
+}
+
+// run runs the cells in one session, and says in the end which that is.
+func (o importOptions) run(ctx context.Context, cfg *Config, cells []*notebook.Cell, stdout, stderr io.Writer) error {
+	live := &liveOutput{w: stdout}
+	c, err := o.dial(ctx, cfg, live.notification)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ran, failed := 0, false
+	for i, cell := range cells {
+		fmt.Fprintf(stderr, "[%d/%d] %s\n", i+1, len(cells), firstLine(cell.Source))
+		var session string
+		session, err = o.cell(ctx, c, live, cell.Source, stderr)
+		o.session = cmp.Or(session, o.session)
+		ran++
+		if err != nil && !errors.Is(err, errCellFailed) {
+			break
+		}
+		failed = failed || err != nil && !cell.MayFail()
+		if err = nil; failed && !o.keepGoing {
+			break
+		}
+	}
+	if o.session != "" {
+		fmt.Fprintf(stderr, "Session %s has run %d of the notebook's %d code cells.\n", o.session, ran, len(cells))
+	}
+	if failed && ran < len(cells) {
+		fmt.Fprintln(stderr, "It stopped at an error; --keep-going goes on.")
+	}
+	if err == nil && failed {
+		return errCellFailed
+	}
+	return err
+}
+
+// firstLine is the beginning of a code, for people who watch.
+func firstLine(code string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(code), "\n")
+	if runes := []rune(line); len(runes) > 80 {
+		line, rest = string(runes[:79]), "…"
+	}
+	if rest != "" {
+		line += " …"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, line)
+}

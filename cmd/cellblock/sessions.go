@@ -1,0 +1,247 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/spf13/cobra"
+)
+
+// sessionRow is a session as list_sessions describes it.
+type sessionRow struct {
+	ID          string  `json:"session_id"`
+	Language    string  `json:"language"`
+	State       string  `json:"state"`
+	Executions  int     `json:"executions"`
+	Generation  int     `json:"generation"`
+	Queue       int     `json:"queue"`
+	BusySeconds float64 `json:"busy_seconds"`
+	Created     string  `json:"created,omitempty"`
+	LastUsed    string  `json:"last_used,omitempty"`
+	Ends        string  `json:"ends,omitempty"`
+}
+
+// cellRow is a cell as list_executions describes it.
+type cellRow struct {
+	ID         int     `json:"execution_id"`
+	Status     string  `json:"status"`
+	Code       string  `json:"code"`
+	Generation int     `json:"generation"`
+	Started    string  `json:"started,omitempty"`
+	Seconds    float64 `json:"seconds"`
+}
+
+func newSessions() *cobra.Command {
+	return newGroup("sessions", "List, show and end sessions of a running server", newSessionsList(), newSessionsShow(), newSessionsRemove())
+}
+
+func newSessionsList() *cobra.Command {
+	var o connection
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List your sessions",
+		Long: `Lists your sessions, the last used first. With --all also those that have ended and whose history is kept: their cells can
+be shown (cellblock sessions show) and made a notebook of (cellblock notebook export).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				rows, err := sessionRows(ctx, c)
+				if err == nil && all {
+					rows, err = withEnded(ctx, c, rows)
+				}
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": rows})
+				case len(rows) == 0:
+					fmt.Fprintln(cmd.ErrOrStderr(), "No sessions. Running code with a session_id starts one: cellblock exec --session NAME CODE")
+					return nil
+				}
+				return printSessions(cmd.OutOrStdout(), rows)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also sessions that have ended")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func sessionRows(ctx context.Context, c *client.Client) ([]sessionRow, error) {
+	list, err := ask[struct{ Sessions []sessionRow }](ctx, c, "list_sessions", nil)
+	return append([]sessionRow{}, list.Sessions...), err
+}
+
+// withEnded adds the sessions that do not run, and of which there is a notebook.
+func withEnded(ctx context.Context, c *client.Client, rows []sessionRow) ([]sessionRow, error) {
+	list, err := c.ListResources(ctx, mcp.ListResourcesRequest{})
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	for _, resource := range list.Resources {
+		id, ok := strings.CutPrefix(resource.URI, "cellblock://sessions/")
+		id, isNotebook := strings.CutSuffix(id, "/notebook.ipynb")
+		if ok && isNotebook && !slices.ContainsFunc(rows, func(r sessionRow) bool { return r.ID == id }) {
+			rows = append(rows, sessionRow{ID: id, State: "ended"})
+		}
+	}
+	return rows, nil
+}
+
+// printSessions prints a table; what is not known of a session is a dash.
+func printSessions(w io.Writer, rows []sessionRow) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "SESSION\tLANGUAGE\tSTATE\tCELLS\tUSED\tENDS")
+	for _, r := range rows {
+		state, cells := r.State, "-"
+		if r.BusySeconds > 0 {
+			state += " for " + (time.Duration(r.BusySeconds) * time.Second).String()
+		}
+		if r.Queue > 0 {
+			state += fmt.Sprintf(", %d waiting", r.Queue)
+		}
+		if r.Executions > 0 {
+			cells = fmt.Sprint(r.Executions)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cmp.Or(r.Language, "-"), state, cells, since(r.LastUsed), until(r.Ends))
+	}
+	return t.Flush()
+}
+
+// since says how long ago a time was, as the server writes it.
+func since(at string) string {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return "-"
+	}
+	return coarse(time.Since(t)) + " ago"
+}
+
+func until(at string) string {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return "-"
+	}
+	return "in " + coarse(time.Until(t))
+}
+
+// coarse is a duration in its largest unit.
+func coarse(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func printJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}
+
+func newSessionsShow() *cobra.Command {
+	var o connection
+	var asJSON bool
+	limit := 20
+	cmd := &cobra.Command{
+		Use: "show SESSION", Short: "Show a session's last cells, also when it has ended", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				list, err := ask[struct {
+					Executions []cellRow `json:"executions"`
+				}](ctx, c, "list_executions", map[string]any{"session_id": args[0], "limit": limit})
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return printJSON(cmd.OutOrStdout(), list)
+				}
+				return printCells(cmd.OutOrStdout(), list.Executions)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "how many cells at most")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// printCells prints a table of cells. Where the kernel was another one than that of the cell before, a line says so.
+func printCells(w io.Writer, rows []cellRow) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "CELL\tSTATUS\tTOOK\tSTARTED\tKERNEL\tCODE")
+	for _, r := range rows {
+		took, kernel := "-", "-"
+		if r.Started != "" {
+			took = fmt.Sprintf("%.2f s", r.Seconds)
+		}
+		if r.Generation > 0 {
+			kernel = fmt.Sprint(r.Generation)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status, took, since(r.Started), kernel, r.Code)
+	}
+	return t.Flush()
+}
+
+func newSessionsRemove() *cobra.Command {
+	var o connection
+	var deleteFiles bool
+	cmd := &cobra.Command{
+		Use: "rm SESSION...", Short: "End sessions; their files and history are kept",
+		Long: `Ends sessions: their kernels are stopped, running cells end. Files and history are kept, and are there again when the id is
+used again, unless --delete-files is given.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) (err error) {
+				for _, id := range args {
+					said, failed := tell(ctx, c, "close_session", map[string]any{"session_id": id, "delete_files": deleteFiles})
+					if err = errors.Join(err, failed); failed == nil {
+						fmt.Fprintln(cmd.OutOrStdout(), said)
+					}
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&deleteFiles, "delete-files", false, "also delete their files and their history, for good")
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func newLogs() *cobra.Command {
+	var o connection
+	cmd := &cobra.Command{
+		Use: "logs SESSION", Short: "Show what became of a session's kernels, and the log of the last one",
+		Long: `Shows the kernels that a session has had, what ended them, and the end of what the container or sandbox of the last one has
+logged. What cells print is not in it: see cellblock sessions show and cellblock notebook export.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				text, err := readText(ctx, c, args[0], "log")
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), text)
+				}
+				return err
+			})
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
