@@ -86,8 +86,10 @@ func (s *Store) Execution(ctx context.Context, session sessions.SessionRef, numb
 }
 
 // Usage implements sessions.Store.
-func (s *Store) Usage(ctx context.Context) (u sessions.Usage, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(bytes), 0),
+func (s *Store) Usage(ctx context.Context) (sessions.Usage, error) { return usage(ctx, s.read) }
+
+func usage(ctx context.Context, db *sql.DB) (u sessions.Usage, err error) {
+	err = db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(bytes), 0),
 		(SELECT COUNT(*) FROM executions WHERE session IN (SELECT id FROM sessions WHERE deleted = 0))
 		FROM sessions WHERE deleted = 0`).Scan(&u.Sessions, &u.Bytes, &u.Executions)
 	return u, unread(err)

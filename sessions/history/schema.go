@@ -106,9 +106,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 		return err
 	}
 	if version > len(steps) {
-		return fault.New(fault.Unavailable, "the history in the data folder is from a newer cellblock: it has version %d, and this "+
-			"program knows %d", version, len(steps)).
-			WithHint("use the newer cellblock again, or give this one its own data folder with --data-dir")
+		return newerError(version, len(steps))
 	}
 	for _, step := range steps[version:] {
 		if _, err := tx.ExecContext(ctx, step); err != nil {
@@ -119,6 +117,12 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+func newerError(version, known int) error {
+	return fault.New(fault.Unavailable, "the history in the data folder is from a newer cellblock: it has version %d, and this "+
+		"program knows %d", version, known).
+		WithHint("use the newer cellblock again, or give this one its own data folder with --data-dir")
 }
 
 func setVersion(ctx context.Context, tx *sql.Tx, version int) error {
