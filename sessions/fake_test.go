@@ -120,13 +120,18 @@ type fakeClient struct {
 	current  *fakeCell
 	cells    []*fakeCell
 	restarts int
+	frozen   bool // it does not answer
 }
 
-func (c *fakeClient) Ready(context.Context) error {
+func (c *fakeClient) Ready(ctx context.Context) error {
+	if c.frozen {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if err := c.p.readyErr.Load(); err != nil {
 		return *err
 	}
-	return nil
+	return c.Err()
 }
 
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {

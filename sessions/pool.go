@@ -85,8 +85,9 @@ func (p *pool) begin() bool {
 	if len(p.shelves) > 0 {
 		return false
 	}
+	p.quiet = time.Now()
 	for language := range p.m.cfg.Runtimes {
-		p.shelves[language] = &poolShelf{missing: time.Now()}
+		p.shelves[language] = &poolShelf{missing: p.quiet}
 	}
 	return true
 }

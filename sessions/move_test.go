@@ -1,0 +1,194 @@
+package sessions
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+const oldFolder, newFolder, bobsFolder = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"
+
+// fixture lays out a workspaces folder: labels by name, and files by path.
+func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir string) {
+	t.Helper()
+	dataDir = t.TempDir()
+	w := &workspaces{root: filepath.Join(dataDir, "workspaces")}
+	for name, l := range labels {
+		if err := os.MkdirAll(filepath.Join(w.root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.write(name, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		path := filepath.Join(w.root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "/") {
+			put(t, path)
+		}
+	}
+	return dataDir
+}
+
+// names lists what is in a workspaces folder, locks left out.
+func names(t *testing.T, dataDir string) []string {
+	t.Helper()
+	root := filepath.Join(dataDir, "workspaces")
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(root, path); rel != "." && filepath.Ext(path) != ".lock" {
+			found = append(found, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A process that is killed while it moves a session's files leaves it to the next one to finish, whenever that was.
+func TestInterruptedMoveIsFinished(t *testing.T) {
+	plain := label{Owner: alice, ID: "s", Language: "python", Created: time.Now()}
+	moving := plain
+	moving.From = oldFolder
+	bobs := label{Owner: bob, ID: "s", Language: "python"}
+	for name, tt := range map[string]struct {
+		labels map[string]label
+		files  []string
+	}{
+		"before the first file": {map[string]label{oldFolder: plain, newFolder: moving}, []string{oldFolder + "/a", oldFolder + "/d/b"}},
+		"old label removed":     {map[string]label{newFolder: moving}, []string{oldFolder + "/a", oldFolder + "/d/b"}},
+		"between two files":     {map[string]label{newFolder: moving}, []string{newFolder + "/a", oldFolder + "/d/b"}},
+		"after the last file":   {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b", oldFolder + "/"}},
+		"old folder removed":    {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.labels[bobsFolder] = bobs
+			dir := fixture(t, tt.labels, append(tt.files, bobsFolder+"/a")...)
+			for range 2 { // doing it again changes nothing
+				w, err := openWorkspaces(dir, 65534, 65534, discard)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != newFolder {
+					t.Errorf("alice's folder: %s %v %v", got, used, err)
+				}
+				if got, _ := w.lookup(key{bob, "s"}); got != bobsFolder {
+					t.Errorf("bob's folder: %s", got)
+				}
+				want := []string{newFolder, newFolder + "/a", newFolder + "/d", newFolder + "/d/b", newFolder + ".json",
+					bobsFolder, bobsFolder + "/a", bobsFolder + ".json"}
+				if got := names(t, dir); !slices.Equal(got, want) {
+					t.Errorf("got %v", got)
+				}
+				if text, err := os.ReadFile(filepath.Join(dir, "workspaces", newFolder, "a")); err != nil || strings.Contains(string(text), bobsFolder) {
+					t.Errorf("%q %v", text, err)
+				}
+				for _, lock := range w.used {
+					lock.Close()
+				}
+			}
+		})
+	}
+}
+
+// A move that cannot be finished is undone; where that does not work either, nothing is touched, and nobody gets half of it.
+func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
+	plain := label{Owner: alice, ID: "s", Language: "python"}
+	moving := plain
+	moving.From = oldFolder
+	t.Run("undone", func(t *testing.T) {
+		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a")
+		if err := os.Remove(filepath.Join(dir, "workspaces", newFolder)); err != nil {
+			t.Fatal(err)
+		}
+		w, err := openWorkspaces(dir, 65534, 65534, discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, ok, err := w.find(key{alice, "s"}); !ok || err != nil || name != oldFolder {
+			t.Errorf("%s %v %v", name, ok, err)
+		}
+		if got, want := names(t, dir), []string{oldFolder, oldFolder + "/a", oldFolder + ".json"}; !slices.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("one name in both", func(t *testing.T) {
+		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a", newFolder+"/a")
+		w, err := openWorkspaces(dir, 65534, 65534, discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.acquire(key{alice, "s"}, "python"); err == nil {
+			t.Error("half of the files were handed out")
+		}
+		for _, folder := range []string{oldFolder, newFolder} {
+			path := filepath.Join(dir, "workspaces", folder, "a")
+			if text, err := os.ReadFile(path); err != nil || string(text) != path {
+				t.Errorf("%q %v", text, err)
+			}
+		}
+	})
+}
+
+// Folders of kernels that were in a killed process's pool go; those of a process that lives stay.
+func TestSpareFoldersOfTheDeadGo(t *testing.T) {
+	dir := fixture(t, map[string]label{oldFolder: {Spare: true}, bobsFolder: {Owner: bob, ID: "s", Language: "python"}})
+	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), []string{bobsFolder, bobsFolder + ".json"}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	f, err := w.spare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openWorkspaces(dir, 65534, 65534, discard); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.dir); err != nil {
+		t.Errorf("the folder of a living process: %v", err)
+	}
+	w.discard(f)
+	if got := names(t, dir); len(got) != 2 {
+		t.Errorf("after discard: %v", got)
+	}
+}
+
+// A folder with very many files is not moved: that would take longer than a start.
+func TestVeryManyFilesAreNotMoved(t *testing.T) {
+	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}})
+	for i := range maxMoved + 1 {
+		if err := os.Mkdir(filepath.Join(dir, "workspaces", oldFolder, fmt.Sprint(i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.spare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.give(key{alice, "s"}, "python", f); err == nil {
+		t.Error("they were moved")
+	}
+	w.discard(f)
+	if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != oldFolder {
+		t.Errorf("%s %v %v", got, used, err)
+	}
+}
