@@ -34,6 +34,9 @@ type Language struct {
 	// value whose form VariablesType is JSON. It is here and not with who sends it because it is made of what the kernel
 	// understands, as Argv is. Empty: the language cannot tell.
 	Variables string
+	// RunFile is code that runs a script as if it were in the cell, but with its own name in tracebacks. "{path}" stands for a
+	// literal with the file's path.
+	RunFile string
 }
 
 // VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
@@ -93,6 +96,7 @@ var python = Language{
 	// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
 	Env:       map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
 	Variables: pythonExpression(pythonVariables),
+	RunFile:   "__file__ = {path}\nexec(compile(open(__file__, 'rb').read(), __file__, 'exec'))",
 }
 
 // Catalogue is a set of languages. It does not change once made.

@@ -72,6 +72,11 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	if err != nil {
 		return toolError(err), nil
 	}
+	return s.runCell(ctx, r, owner, request, wait)
+}
+
+// runCell runs the cell of a call that is in order.
+func (s *service) runCell(ctx context.Context, r mcp.CallToolRequest, owner sessions.Owner, request sessions.Request, wait time.Duration) (*mcp.CallToolResult, error) {
 	ask := askerFor(ctx, wait)
 	request.Attended = ask != nil
 	e, err := s.begin(ctx, owner, r, request)
@@ -152,7 +157,7 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if soon := endsSoon(e); soon != "" {
 		content = append(content, mcp.NewTextContent(soon))
 	}
-	content = append(content, mcp.NewTextContent(footer(e, statusText(r)+" · "+seconds(r.Duration))))
+	content = append(content, mcp.NewTextContent(joinLines(filesLine(r), footer(e, statusText(r)+" · "+seconds(r.Duration)))))
 	return about(e, v, &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK})
 }
 

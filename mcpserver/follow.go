@@ -159,14 +159,16 @@ func (s *service) notRun(ctx context.Context, e *sessions.Execution, v view) *mc
 // ExecutionMeta is the key in a result's _meta under which programs find which cell it is about.
 const ExecutionMeta = "cellblock/execution"
 
-// about tells programs which cell a result is about, whether it has ended, and where to read on.
+// about tells programs which cell a result is about, whether it has ended, where to read on, and which files it wrote.
 func about(e *sessions.Execution, v view, result *mcp.CallToolResult) *mcp.CallToolResult {
 	phase, _ := e.Phase()
 	if v.err == nil {
 		phase = sessions.PhaseEnded
 	}
-	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{ExecutionMeta: map[string]any{
-		"session_id": e.SessionID(), "execution_id": e.Number(), "phase": phase, "since": v.next,
-	}}}
+	said := map[string]any{"session_id": e.SessionID(), "execution_id": e.Number(), "phase": phase, "since": v.next}
+	if wrote := v.result; len(wrote.Files) > 0 {
+		said["files"], said["more_files"] = wrote.Files, wrote.MoreFiles
+	}
+	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{ExecutionMeta: said}}
 	return result
 }

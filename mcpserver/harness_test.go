@@ -41,9 +41,9 @@ type note struct {
 func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	t.Helper()
 	w := &world{t: t, kernels: kernelstest.NewProvisioner(), owner: sessions.Owner{Subject: "alice"},
-		scopes: []string{"python:execute", ScopeRead, ScopeManage}}
+		scopes: []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite}}
 	cfg := sessions.Config{
-		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {}},
+		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {RunFile: "print ran {path}"}},
 		Limits: kernels.Limits{Memory: 2 << 30}, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {

@@ -269,7 +269,11 @@ func (s *service) listResources(ctx context.Context, _ any, _ *mcp.ListResources
 
 // filterTemplates takes from a list what the caller may not read.
 func (s *service) filterTemplates(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, result *mcp.ListResourceTemplatesResult) {
-	if !s.Allowed(ctx, ScopeRead) {
-		result.ResourceTemplates = []mcp.ResourceTemplate{}
-	}
+	result.ResourceTemplates = slices.DeleteFunc(result.ResourceTemplates, func(t mcp.ResourceTemplate) bool {
+		scope := ScopeRead
+		if strings.Contains(t.URITemplate.Raw(), filesPath) {
+			scope = ScopeFilesRead
+		}
+		return !s.Allowed(ctx, scope)
+	})
 }

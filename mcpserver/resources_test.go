@@ -214,7 +214,7 @@ func TestResourcesBelongToSomebody(t *testing.T) {
 			b, _ := w.request(t.Context(), "resources/templates/list", map[string]any{})
 			return string(a), string(b)
 		}
-		if r, tt := lists(); !strings.Contains(r, `"uri":"cellblock://sessions/s/executions/1/output"`) || strings.Count(tt, "uriTemplate") != 4 {
+		if r, tt := lists(); !strings.Contains(r, `"uri":"cellblock://sessions/s/executions/1/output"`) || strings.Count(tt, "uriTemplate") != 5 {
 			t.Errorf("%s\n%s", r, tt)
 		}
 		w.owner = sessions.Owner{Subject: "mallory"}

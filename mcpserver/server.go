@@ -91,5 +91,6 @@ func (s *service) server() *server.MCPServer {
 		srv.AddTool(t.tool(), t.handle)
 	}
 	s.addResources(srv, hooks)
+	s.addFileResources(srv, hooks)
 	return srv
 }

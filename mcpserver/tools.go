@@ -17,6 +17,9 @@ import (
 const (
 	ScopeRead   = "sessions:read"
 	ScopeManage = "sessions:manage"
+	// ScopeFilesRead is for reading files of workspaces, ScopeFilesWrite for writing and deleting them.
+	ScopeFilesRead  = "files:read"
+	ScopeFilesWrite = "files:write"
 )
 
 const (
@@ -35,17 +38,24 @@ var scopes = map[string]string{
 	"interrupt_session": ScopeManage,
 	"restart_session":   ScopeManage,
 	"close_session":     ScopeManage,
+	"list_files":        ScopeFilesRead,
+	"read_file":         ScopeFilesRead,
+	"write_file":        ScopeFilesWrite,
+	"delete_file":       ScopeFilesWrite,
+	executeFile:         ScopeFilesRead, // and that of the script's language
 	"health":            "",
 }
 
 // RequiredScope returns the scope that a call of a tool needs, "" if none, and whether there can be a tool of that name.
 // The transport may refuse a call by it before the call is dispatched.
 func RequiredScope(tool string) (scope string, known bool) {
+	if scope, known = scopes[tool]; known {
+		return scope, true
+	}
 	if language, ok := strings.CutPrefix(tool, executePrefix); ok && language != "" {
 		return language + executeSuffix, true
 	}
-	scope, known = scopes[tool]
-	return scope, known
+	return "", false
 }
 
 // ToolScopes returns the scope of every tool that New registers for cfg.
@@ -99,14 +109,28 @@ func (s *service) allowed(ctx context.Context, tool string) bool {
 	return s.Allows(tool, func(scope string) bool { return s.Allowed(ctx, scope) })
 }
 
-// Allows tells whether a caller who has some scopes may call a tool: with the scope that it requires, or get_execution
-// with that of any language, because who may run a cell may read its result.
+// Allows tells whether a caller who has some scopes may call a tool.
 func (cfg Config) Allows(tool string, has func(scope string) bool) bool {
-	scope, known := RequiredScope(tool)
-	if !known || scope == "" || has(scope) {
-		return known
+	_, known := RequiredScope(tool)
+	return known && cfg.Lacks(tool, has) == ""
+}
+
+// Lacks returns the scope that a call of a tool needs and the caller does not have, "" if he may call it: the one that the
+// tool requires. With that of any language get_execution may be called too, because who may run a cell may read its result;
+// without one, execute_file may not.
+func (cfg Config) Lacks(tool string, has func(scope string) bool) string {
+	scope, _ := RequiredScope(tool)
+	languages := cfg.languages()
+	runs := slices.ContainsFunc(languages, func(l string) bool { return has(l + executeSuffix) })
+	switch {
+	case tool == getExecution && runs:
+		return ""
+	case scope != "" && !has(scope):
+		return scope
+	case tool == executeFile && !runs && len(languages) > 0:
+		return languages[0] + executeSuffix
 	}
-	return tool == getExecution && slices.ContainsFunc(cfg.languages(), func(l string) bool { return has(l + executeSuffix) })
+	return ""
 }
 
 // guarded refuses calls that the caller's scopes do not allow. A tool filter of mcp-go would say that there is no such
@@ -114,7 +138,7 @@ func (cfg Config) Allows(tool string, has func(scope string) bool) bool {
 func (s *service) guarded(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if !s.allowed(ctx, r.Params.Name) {
-			scope, _ := RequiredScope(r.Params.Name)
+			scope := s.Lacks(r.Params.Name, func(scope string) bool { return s.Allowed(ctx, scope) })
 			return toolError(fault.New(fault.Forbidden, "%s needs the scope %q, which this token does not have",
 				r.Params.Name, scope).WithHint("use a token with the scope %q", scope)), nil
 		}

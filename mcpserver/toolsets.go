@@ -14,7 +14,7 @@ const (
 	ToolsetExecute = "execute"
 	// ToolsetSessions lists, inspects, restarts and closes sessions.
 	ToolsetSessions = "sessions"
-	// ToolsetFiles reads and writes files of workspaces. It has no tools yet.
+	// ToolsetFiles lists, reads, writes, deletes and runs files of workspaces.
 	ToolsetFiles = "files"
 	// ToolsetImages builds what kernels run in. It has no tools yet.
 	ToolsetImages = "images"
@@ -61,6 +61,8 @@ func (s *service) toolset(name string) []toolSpec {
 		return append(tools, s.getTool(), s.interruptTool())
 	case ToolsetSessions:
 		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.closeTool()}
+	case ToolsetFiles:
+		return []toolSpec{s.listFilesTool(), s.readFileTool(), s.writeFileTool(), s.deleteFileTool(), s.executeFileTool()}
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type Runtime struct {
 	Image string
 	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.
 	Variables string
+	// RunFile is the code that runs the file whose path, as a literal, takes the place of "{path}". Empty: there is none.
+	RunFile string
 }
 
 // Config says how a Manager works. Provisioner, Runtimes and DataDir are required; a zero value elsewhere means the

@@ -130,7 +130,7 @@ func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Lo
 }
 
 func runtimeOf(l images.Language) sessions.Runtime {
-	return sessions.Runtime{Image: l.Image, Variables: l.Variables, Kernelspec: kernels.Kernelspec{
+	return sessions.Runtime{Image: l.Image, Variables: l.Variables, RunFile: l.RunFile, Kernelspec: kernels.Kernelspec{
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
 		InterruptMode: l.InterruptMode, Transport: l.Transport,
 	}}

@@ -173,11 +173,11 @@ func (a *app) authorize(ctx context.Context, method, tool string) error {
 	switch method {
 	case "tools/call":
 		// A tool that is not there is for the dispatcher to refuse: no token could be got that allows it.
-		if scope, offered := a.scopes[tool]; offered && !a.mcp.Allows(tool, has) {
-			return lacking(scope, tool)
+		if _, offered := a.scopes[tool]; offered && !a.mcp.Allows(tool, has) {
+			return lacking(a.mcp.Lacks(tool, has), tool)
 		}
 	case "resources/read":
-		if !has(mcpserver.ScopeRead) {
+		if !has(mcpserver.ScopeRead) && !has(mcpserver.ScopeFilesRead) { // which of them, the resource says
 			return lacking(mcpserver.ScopeRead, "reading resources")
 		}
 	}

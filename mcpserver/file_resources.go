@@ -1,0 +1,119 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions/files"
+)
+
+const (
+	// maxListedSessions is how many sessions' files are listed as resources, those used last.
+	maxListedSessions = 10
+	// filesPath is what tells the addresses of files from those of outputs.
+	filesPath = "/files/"
+)
+
+// addFileResources gives srv the files of workspaces as resources.
+func (s *service) addFileResources(srv *server.MCPServer, hooks *server.Hooks) {
+	hooks.AddAfterListResources(s.listFileResources)
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}"+filesPath+"{+path}", "workspace file",
+		mcp.WithTemplateDescription("A file of a session's workspace as it is, up to "+bytesText(maxForms))), s.fileResource)
+}
+
+// fileResource reads a file as a resource.
+func (s *service) fileResource(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+	contents, err := s.readFileResource(ctx, r.Params.URI)
+	if err != nil {
+		transport.Fail(ctx, err)
+		return nil, fmt.Errorf("%s", plain(fault.Text(err)))
+	}
+	return []mcp.ResourceContents{contents}, nil
+}
+
+func (s *service) readFileResource(ctx context.Context, uri string) (mcp.ResourceContents, error) {
+	if !s.Allowed(ctx, ScopeFilesRead) {
+		return nil, fault.New(fault.Forbidden, "reading files needs the scope %q, which this token does not have", ScopeFilesRead).
+			WithHint("use a token with the scope %q", ScopeFilesRead)
+	}
+	id, name, err := parseFileURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, e, err := s.Sessions.OpenFile(ctx, owner, id, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxForms+1))
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, pathless(err))
+	}
+	if len(content) > maxForms {
+		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, bytesText(e.Size), bytesText(maxForms)).
+			WithHint("let code split or compress it, or read it by parts with read_file")
+	}
+	kind := fileType(e.Path, content[:min(len(content), sniffed)])
+	if isUTF8(content) {
+		return mcp.TextResourceContents{URI: uri, MIMEType: kind, Text: string(content)}, nil
+	}
+	return mcp.BlobResourceContents{URI: uri, MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(content)}, nil
+}
+
+// parseFileURI reads the address of a file.
+func parseFileURI(uri string) (id, name string, err error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "cellblock" || u.Host != "sessions" || u.User != nil || u.Fragment != "" || u.RawQuery != "" {
+		return "", "", notAnAddress(uri)
+	}
+	id, name, ok := strings.Cut(strings.TrimPrefix(u.Path, "/"), filesPath)
+	if !ok || id == "" || name == "" {
+		return "", "", notAnAddress(uri)
+	}
+	return id, name, nil
+}
+
+// listFileResources lists files of the sessions that were used last.
+func (s *service) listFileResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
+	if !s.Allowed(ctx, ScopeFilesRead) {
+		return
+	}
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return
+	}
+	infos, err := s.Sessions.List(ctx, owner)
+	if err != nil {
+		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
+		return
+	}
+	room := maxListed
+	for _, info := range infos[:min(len(infos), maxListedSessions)] {
+		l, err := s.Sessions.ListFiles(ctx, owner, info.ID, files.Query{Most: room})
+		if err != nil {
+			continue // it has just ended
+		}
+		for _, e := range l.Entries {
+			if e.Kind == files.File && !strings.HasPrefix("/"+e.Path, "/.") && !strings.Contains(e.Path, "/.") {
+				room--
+				result.Resources = append(result.Resources, mcp.NewResource(fileURI(info.ID, e.Path),
+					fmt.Sprintf("File %s of session %s", onLine(e.Path), info.ID), mcp.WithMIMEType(types[strings.ToLower(path.Ext(e.Path))])))
+			}
+		}
+	}
+}

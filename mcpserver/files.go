@@ -1,0 +1,216 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/sessions"
+	"cellblock/sessions/files"
+)
+
+// maxFiles is how many files a list names.
+const maxFiles = 200
+
+// fileEntry is one thing of a workspace in structured results.
+type fileEntry struct {
+	Path     string `json:"path"`
+	Type     string `json:"type"`
+	Size     int64  `json:"size"`
+	Modified string `json:"modified"`
+	Target   string `json:"target,omitempty"`
+}
+
+var filesSchema = listSchema("files", "path", "type")
+
+// filesOfArgument is sessionArgument in fewer words: the list of tools is read with every call.
+func filesOfArgument() mcp.ToolOption {
+	return mcp.WithString("session_id", mcp.Required(), mcp.Description("The session's name"))
+}
+
+func pathArgument() mcp.ToolOption {
+	return mcp.WithString("path", mcp.Required(), mcp.Description("Relative to /workspace"))
+}
+
+func (s *service) listFilesTool() toolSpec {
+	return toolSpec{
+		name: "list_files", title: "List files",
+		description: "List a session's files, those in folders too, whether it runs or not.",
+		input: []mcp.ToolOption{
+			filesOfArgument(),
+			mcp.WithString("path", mcp.Description("Only this folder")),
+			mcp.WithString("glob", mcp.Description("Such as *.csv or data/**/*.py")),
+		},
+		output: filesSchema, readOnly: true, idempotent: true, handle: s.listFiles,
+	}
+}
+
+func (s *service) listFiles(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "path", "glob")
+	id, q := a.required("session_id"), files.Query{Path: a.text("path"), Glob: a.text("glob"), Most: maxFiles}
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	l, err := s.Sessions.ListFiles(ctx, owner, id, q)
+	if err != nil {
+		return toolError(err), nil
+	}
+	entries, lines := []fileEntry{}, []string{}
+	for _, e := range l.Entries {
+		entries = append(entries, fileEntryOf(e))
+		lines = append(lines, fileLine(e))
+	}
+	lines = append(lines, "["+totals(l)+"]")
+	return mcp.NewToolResultStructured(map[string]any{
+		"files": entries, "total_files": l.Files, "total_folders": l.Folders, "total_bytes": l.Bytes, "partial": l.Partial,
+	}, strings.Join(lines, "\n")), nil
+}
+
+func fileEntryOf(e files.Entry) fileEntry {
+	return fileEntry{
+		Path: plain(e.Path), Type: string(e.Kind), Size: e.Size, Modified: e.Modified.UTC().Format(time.RFC3339), Target: plain(e.Target),
+	}
+}
+
+// fileLine is an entry on one line: "data/a.csv · 3.1 MiB · 2026-11-20 19:16:38".
+func fileLine(e files.Entry) string {
+	name, what := onLine(e.Path), bytesText(e.Size)
+	switch e.Kind {
+	case files.Dir:
+		name, what = name+"/", "folder"
+	case files.Link:
+		if what = "link to " + onLine(e.Target); e.Outside {
+			what += ", outside of the workspace and not followed"
+		}
+	case files.Special:
+		what = "pipe, socket or device: not readable"
+	}
+	return name + " · " + what + " · " + e.Modified.UTC().Format(time.DateTime)
+}
+
+// onLine is a file's name, which may hold anything, as a part of a line.
+func onLine(name string) string { return strings.ReplaceAll(plain(name), "\n", " ") }
+
+func totals(l files.Listing) string {
+	text := plural(int64(l.Files), "file") + ", " + bytesText(l.Bytes)
+	if l.Folders > 0 {
+		text += ", " + plural(int64(l.Folders), "folder")
+	}
+	if more := l.Files + l.Folders - len(l.Entries); more > 0 {
+		text += fmt.Sprintf("; %s of them not named: narrow it by path or glob", thousands(int64(more)))
+	}
+	if l.Partial {
+		text += "; there is more, or something that cannot be looked at"
+	}
+	return text
+}
+
+func (s *service) writeFileTool() toolSpec {
+	return toolSpec{
+		name: "write_file", title: "Write a file",
+		description: "Put a file into a session's workspace, also before its first cell. Replaces what is there; makes folders.",
+		input: []mcp.ToolOption{
+			mcp.WithString("session_id", mcp.Required(), mcp.Description("May be a new name")), pathArgument(),
+			mcp.WithString("content", mcp.Required(), mcp.Description("All of it")),
+			mcp.WithString("encoding", mcp.Enum("text", "base64"), mcp.DefaultString("text"), mcp.Description("Of content")),
+		},
+		destructive: true, idempotent: true, handle: s.writeFile,
+	}
+}
+
+func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "path", "content", "encoding")
+	id, path, content := a.required("session_id"), a.required("path"), a.content()
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	e, created, err := s.Sessions.WriteFile(ctx, owner, id, path, content)
+	if err != nil {
+		return toolError(err), nil
+	}
+	did := "Replaced"
+	if created {
+		did = "Wrote"
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), id, bytesText(e.Size))), nil
+}
+
+// content returns what is to be written.
+func (a *arguments) content() []byte {
+	text := a.required("content")
+	switch encoding := a.text("encoding"); encoding {
+	case "", "text":
+		return []byte(text)
+	case "base64":
+		raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+		if err != nil {
+			a.fail("content: %v", err)
+		}
+		return raw
+	default:
+		a.fail("encoding: must be text or base64, got %s", clean(encoding))
+		return nil
+	}
+}
+
+func (s *service) deleteFileTool() toolSpec {
+	return toolSpec{
+		name: "delete_file", title: "Delete a file",
+		description: "Delete a session's file or folder.",
+		input: []mcp.ToolOption{
+			filesOfArgument(), pathArgument(),
+			mcp.WithBoolean("recursive", mcp.DefaultBool(false), mcp.Description("Also a folder that is not empty")),
+		},
+		destructive: true, handle: s.deleteFile,
+	}
+}
+
+func (s *service) deleteFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "path", "recursive")
+	id, path, recursive := a.required("session_id"), a.required("path"), a.flag("recursive")
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	e, err := s.Sessions.DeleteFile(ctx, owner, id, path, recursive)
+	if err != nil {
+		return toolError(err), nil
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("Deleted the %s %s of session %s.", e.Kind, onLine(e.Path), id)), nil
+}
+
+// fileURI is the address of a workspace's file.
+func fileURI(session, path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return fmt.Sprintf("%s/%s/files/%s", uriPrefix, session, strings.Join(parts, "/"))
+}
+
+// filesLine names the files that a cell wrote, on one line: "Files: plot.png (new, 12 KiB), data.csv (changed, 3.1 MiB)".
+func filesLine(r sessions.Result) string {
+	if len(r.Files) == 0 {
+		return ""
+	}
+	var named []string
+	for _, c := range r.Files {
+		how := "changed"
+		if c.New {
+			how = "new"
+		}
+		named = append(named, fmt.Sprintf("%s (%s, %s)", clean(c.Path), how, bytesText(c.Size)))
+	}
+	line := "Files: " + strings.Join(named, ", ")
+	if r.MoreFiles > 0 {
+		line += fmt.Sprintf(" and %s more", thousands(int64(r.MoreFiles)))
+	}
+	return line
+}

@@ -1,0 +1,231 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/sessions/files"
+)
+
+const (
+	// maxRead is how much of a text file is read to find lines and to count them, in bytes.
+	maxRead = 64 << 20
+	// maxImageFile is the largest image file that is looked at, in bytes.
+	maxImageFile = 32 << 20
+	// sniffed is how much of a file decides what it is, in bytes.
+	sniffed = 8 << 10
+)
+
+func (s *service) readFileTool() toolSpec {
+	return toolSpec{
+		name: "read_file", title: "Read a file",
+		description: "Read a session's text file by lines, or see an image. Other files come as a link: let code read them.",
+		input: []mcp.ToolOption{
+			filesOfArgument(), pathArgument(),
+			mcp.WithInteger("offset", mcp.Min(1.0), mcp.DefaultNumber(1), mcp.Description("First line")),
+			mcp.WithInteger("limit", mcp.Min(1.0), mcp.Description("How many lines at most")),
+		},
+		readOnly: true, idempotent: true, handle: s.readFile,
+	}
+}
+
+func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "path", "offset", "limit")
+	id, name, offset, limit := a.required("session_id"), a.required("path"), a.index("offset", 1, 1), a.index("limit", 1, 1<<30)
+	owner, err := s.caller(ctx, a)
+	if err != nil {
+		return toolError(err), nil
+	}
+	f, e, err := s.Sessions.OpenFile(ctx, owner, id, name)
+	if err != nil {
+		return toolError(err), nil
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, sniffed)
+	head, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return toolError(fmt.Errorf("reading %s: %w", onLine(e.Path), pathless(err))), nil
+	}
+	kind := fileType(e.Path, head)
+	var content []mcp.Content
+	switch {
+	case slices.Contains(imageTypes, kind) && e.Size <= maxImageFile:
+		content = s.imageFile(in, id, kind, e)
+	case looksLikeText(head):
+		content = s.textFile(in, offset, limit, e)
+	}
+	if content == nil {
+		content = otherFile(ctx, id, kind, e)
+	}
+	return &mcp.CallToolResult{Content: content}, nil
+}
+
+// imageFile shows an image; nothing, if it is none.
+func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) []mcp.Content {
+	raw, err := io.ReadAll(io.LimitReader(in, maxImageFile))
+	if err != nil {
+		return nil
+	}
+	fit, err := fitImage(kind, base64.StdEncoding.EncodeToString(raw), s.budget)
+	if err != nil {
+		return nil
+	}
+	how := fmt.Sprintf("%s · %d×%d pixels · %s", onLine(e.Path), fit.width, fit.height, bytesText(e.Size))
+	if fit.smaller {
+		how += "; scaled down, the original is " + fileURI(id, e.Path)
+		fit.block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
+	}
+	return []mcp.Content{fit.block, mcp.NewTextContent("[" + how + "]")}
+}
+
+// textFile is a part of a text with where it is in the whole.
+func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp.Content {
+	p := readLines(io.LimitReader(in, maxRead), offset, limit, s.budget.chars)
+	count := thousands(int64(p.total))
+	if e.Size > maxRead {
+		count = "more than " + count
+	}
+	how := fmt.Sprintf("lines %s to %s of %s · %s", thousands(int64(p.from)), thousands(int64(p.to)), count, bytesText(e.Size))
+	switch {
+	case p.total == 0:
+		how = "empty"
+	case p.to < p.from:
+		how = fmt.Sprintf("%s · line %s is behind the end", plural(int64(p.total), "line"), thousands(int64(offset)))
+	case p.cut:
+		how += "; the line goes on, let code read it"
+	case p.to < p.total || e.Size > maxRead:
+		how += fmt.Sprintf("; read on with offset=%d", p.to+1)
+	}
+	var content []mcp.Content
+	if p.text != "" {
+		content = append(content, mcp.NewTextContent(p.text))
+	}
+	return append(content, mcp.NewTextContent("["+onLine(e.Path)+" · "+how+"]"))
+}
+
+// otherFile says what a file is that can neither be read nor seen, and where it is.
+func otherFile(ctx context.Context, id, kind string, e files.Entry) []mcp.Content {
+	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: neither text nor an image that can be shown; let code in the session read it]",
+		onLine(e.Path), kind, bytesText(e.Size)))}
+	if knowsLinks(server.RequestProtocolVersion(ctx)) {
+		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), onLine(path.Base(e.Path)), "The file as it is", kind))
+	}
+	return content
+}
+
+// someLines are lines of a text.
+type someLines struct {
+	text     string
+	from, to int // to is less than from when there are none
+	total    int
+	cut      bool // the last line goes on
+}
+
+// readLines reads lines from a place on, at most so many lines and characters, and counts all of them.
+func readLines(r io.Reader, from, most, chars int) someLines {
+	p := someLines{from: from, to: from - 1}
+	in, room, full := bufio.NewReader(r), chars, false
+	var text strings.Builder
+	for {
+		line, err := in.ReadSlice('\n')
+		begins := p.total + 1
+		if wanted := begins >= from && begins-from < most && !full; wanted && len(line) > 0 {
+			part := visible(string(line))
+			if n := utf8.RuneCountInString(part); n > room {
+				full = true
+				if begins > from || text.Len() > 0 && p.to < begins {
+					part = "" // the next call begins with it
+				} else {
+					part, p.cut, p.to = part[:runeOffset(part, room)], true, begins
+				}
+			} else {
+				room, p.to = room-n, begins
+			}
+			text.WriteString(part)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if len(line) > 0 || err == nil {
+			p.total++
+		}
+		if err != nil {
+			break
+		}
+	}
+	p.text = text.String()
+	return p
+}
+
+// visible is text of a file with its control characters made visible, so that a terminal does not obey them.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return r
+		case r < ' ':
+			return '\u2400' + r
+		case isControl(r):
+			return '\ufffd'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+// looksLikeText tells whether a file that begins like this is a text in UTF-8.
+func looksLikeText(head []byte) bool {
+	if len(head) == sniffed { // the last character may not be whole
+		for cut := 0; cut < utf8.UTFMax && !utf8.Valid(head); cut++ {
+			head = head[:len(head)-1]
+		}
+	}
+	return isUTF8(head)
+}
+
+// isUTF8 tells whether content is a text.
+func isUTF8(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
+
+// types are those of endings that models' files have, the same on every host.
+var types = map[string]string{
+	".csv": "text/csv", ".tsv": "text/tab-separated-values", ".md": "text/markdown", ".txt": "text/plain", ".log": "text/plain",
+	".py": "text/x-python", ".r": "text/x-r", ".sh": "text/x-shellscript", ".ts": "text/x-typescript", ".js": "text/javascript",
+	".json": "application/json", ".jsonl": "application/jsonl", ".ipynb": "application/x-ipynb+json", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".toml": "application/toml", ".parquet": "application/vnd.apache.parquet", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".zip": "application/zip", ".gz": "application/gzip", ".pdf": "application/pdf", ".npy": "application/x-npy", ".pkl": "application/x-pickle",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml", ".html": "text/html", ".xml": "application/xml", ".wav": "audio/wav", ".mp3": "audio/mpeg", ".mp4": "video/mp4",
+}
+
+// fileType returns a file's MIME type: of an image what it is, of others what it is called.
+func fileType(name string, head []byte) string {
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(head))
+	if slices.Contains(imageTypes, found) {
+		return found
+	}
+	if known := types[strings.ToLower(path.Ext(name))]; known != "" {
+		return known
+	}
+	return found
+}
+
+// pathless is an error of a file operation without the host's path.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
