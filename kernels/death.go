@@ -81,6 +81,8 @@ func containerDeath(s ExitStatus, exit *stream.Exit) Death {
 		d.Cause = "the kernel ran out of memory and its sandbox was killed"
 	case s.Asked:
 		d.Cause = "the kernel was stopped"
+	case s.Code < 0 && s.Signal == "":
+		d.Cause = "the kernel's sandbox is gone: it was removed, or what runs it was restarted"
 	case s.Signal != "":
 		d.Cause = "the kernel's sandbox was killed by " + s.Signal
 	default:
