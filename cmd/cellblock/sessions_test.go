@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+	"cellblock/notebook"
+)
+
+func TestTables(t *testing.T) {
+	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
+	var b strings.Builder
+	if err := printSessions(&b, []sessionRow{
+		{ID: "a", Language: "python", State: "busy", BusySeconds: 90.4, Queue: 2, Executions: 7, LastUsed: ago(3 * time.Minute), Ends: ago(-5*time.Hour - time.Minute)},
+		{ID: "longer", State: "ended"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `SESSION   LANGUAGE   STATE                       CELLS   USED        ENDS
+a         python     busy for 1m30s, 2 waiting   7       3 min ago   in 5 h
+longer    -          ended                       -       -           -
+`; b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+	b.Reset()
+	if err := printCells(&b, []cellRow{
+		{ID: 1, Status: "ok", Code: "x = 1 …", Generation: 1, Started: ago(49 * time.Hour), Seconds: 1.5},
+		{ID: 2, Status: "queued", Code: "x"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `CELL   STATUS   TOOK     STARTED      KERNEL   CODE
+1      ok       1.50 s   2 days ago   1        x = 1 …
+2      queued   -        -            -        x
+`; b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+// An error that a tool tells is the command's own: its kind, and so the exit status, its words, its hint.
+func TestFaultOf(t *testing.T) {
+	failed := func(text string, kind any) *mcp.CallToolResult {
+		r := mcp.NewToolResultError(text)
+		if kind != nil {
+			r.Meta = &mcp.Meta{AdditionalFields: map[string]any{mcpserver.ErrorMeta: map[string]any{"kind": kind}}}
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		result        *mcp.CallToolResult
+		kind          fault.Kind
+		message, hint string
+	}{
+		{failed("Error: gone\nHint: look", "not_found"), fault.NotFound, "gone", "look"},
+		{failed("Error: gone", "busy"), fault.Busy, "gone", ""},
+		{failed("an older server's", nil), fault.Internal, "an older server's", ""},
+		{failed("Error: novel", "unheard of"), fault.Internal, "novel", ""},
+		{failed("Error: odd", 7), fault.Internal, "odd", ""},
+	} {
+		if err := faultOf(tt.result); fault.KindOf(err) != tt.kind || err.Error() != tt.message || fault.Hint(err) != tt.hint {
+			t.Errorf("%v: %v, %q, %q", tt.result.Content, fault.KindOf(err), err, fault.Hint(err))
+		}
+	}
+}
+
+func TestCodeOf(t *testing.T) {
+	code := codeOf(&notebook.Notebook{Cells: []*notebook.Cell{
+		{Type: notebook.Markdown, Source: "text"}, {Type: notebook.Code, Source: " \n"}, {Type: notebook.Code, Source: "%%bash\nls"}, {Type: notebook.Raw, Source: "raw"},
+	}})
+	if len(code) != 1 || firstLine(code[0].Source) != "%%bash …" {
+		t.Errorf("%+v", code)
+	}
+	if got := firstLine("\n" + strings.Repeat("x", 200)); got != strings.Repeat("x", 79)+" …" {
+		t.Errorf("a long line: %q", got)
+	}
+	if got := firstLine("a\x1b[31m\tb"); got != "a [31m b" {
+		t.Errorf("a line that is no text: %q", got)
+	}
+}
