@@ -13,8 +13,8 @@ import (
 	"cellblock/sessions"
 )
 
-// executeFile is no language's tool, though it is called like one.
-const executeFile = "execute_file"
+// ExecuteFile is the name of a tool that is no language's, though it is called like one.
+const ExecuteFile = "execute_file"
 
 // languageEndings say which language a script is in.
 var languageEndings = map[string]string{
@@ -23,7 +23,7 @@ var languageEndings = map[string]string{
 
 func (s *service) executeFileTool() toolSpec {
 	return toolSpec{
-		name: executeFile, title: "Run a file",
+		name: ExecuteFile, title: "Run a file",
 		description: "Run a script from the workspace in the session's kernel, like a cell: what it defines stays.",
 		input: []mcp.ToolOption{
 			filesOfArgument(), pathArgument(),

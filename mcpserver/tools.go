@@ -42,7 +42,7 @@ var scopes = map[string]string{
 	"read_file":         ScopeFilesRead,
 	"write_file":        ScopeFilesWrite,
 	"delete_file":       ScopeFilesWrite,
-	executeFile:         ScopeFilesRead, // and that of the script's language
+	ExecuteFile:         ScopeFilesRead, // and that of the script's language
 	"health":            "",
 }
 
@@ -127,7 +127,7 @@ func (cfg Config) Lacks(tool string, has func(scope string) bool) string {
 		return ""
 	case scope != "" && !has(scope):
 		return scope
-	case tool == executeFile && !runs && len(languages) > 0:
+	case tool == ExecuteFile && !runs && len(languages) > 0:
 		return languages[0] + executeSuffix
 	}
 	return ""

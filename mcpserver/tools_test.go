@@ -171,7 +171,7 @@ func TestScopesDecideWhatIsListedAndCalled(t *testing.T) {
 			if refused := strings.Contains(got.String(), "needs the scope"); refused == slices.Contains(names, tool) {
 				t.Errorf("with %v: call of %s: %s", tt.scopes, tool, got)
 			} else if refused {
-				if tool == executeFile && slices.Contains(tt.scopes, scope) {
+				if tool == ExecuteFile && slices.Contains(tt.scopes, scope) {
 					scope = "python:execute"
 				}
 				got.expect(t, true, tool, `"`+scope+`"`)

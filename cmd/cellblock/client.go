@@ -157,24 +157,34 @@ func textOf(result *mcp.CallToolResult) string {
 
 // readText reads a resource of a session that is one text.
 func readText(ctx context.Context, c *client.Client, session, part string) (string, error) {
+	contents, err := readResource(ctx, c, session, part)
+	if err != nil {
+		return "", err
+	}
+	if text, ok := contents.(mcp.TextResourceContents); ok {
+		return text.Text, nil
+	}
+	return "", fault.New(fault.Internal, "the server sent no text as %s of %s", part, session)
+}
+
+// readResource reads a resource of a session that has one form.
+func readResource(ctx context.Context, c *client.Client, session, part string) (mcp.ResourceContents, error) {
 	var request mcp.ReadResourceRequest
 	request.Params.URI = "cellblock://sessions/" + url.PathEscape(session) + "/" + part
 	got, err := c.ReadResource(ctx, request)
 	for _, notFound := range []error{mcp.ErrResourceNotFound, mcp.ErrInvalidParams} {
 		if ctx.Err() == nil && errors.Is(err, notFound) {
 			message, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), notFound.Error()+": "), "\nHint: ")
-			return "", fault.New(fault.NotFound, "%s", message).WithHint("%s", hint)
+			return nil, fault.New(fault.NotFound, "%s", message).WithHint("%s", hint)
 		}
 	}
-	if err != nil {
-		return "", callError(ctx, err)
+	switch {
+	case err != nil:
+		return nil, callError(ctx, err)
+	case len(got.Contents) != 1:
+		return nil, fault.New(fault.Internal, "the server sent %d contents as %s", len(got.Contents), request.Params.URI)
 	}
-	for _, content := range got.Contents {
-		if text, ok := content.(mcp.TextResourceContents); ok {
-			return text.Text, nil
-		}
-	}
-	return "", fault.New(fault.Internal, "the server sent no text as %s", request.Params.URI)
+	return got.Contents[0], nil
 }
 
 // withClient runs what a command does with the server, until it is done or interrupted.

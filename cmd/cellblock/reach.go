@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver"
 )
 
 const hintURL = "Check --url and CELLBLOCK_URL."
@@ -65,7 +66,7 @@ func unknownLanguage(ctx context.Context, c *client.Client, asked string, err er
 	}
 	var known []string
 	for _, tool := range list.Tools {
-		if language, ok := strings.CutPrefix(tool.Name, executePrefix); ok {
+		if language, ok := strings.CutPrefix(tool.Name, executePrefix); ok && tool.Name != mcpserver.ExecuteFile {
 			known = append(known, language)
 		}
 		if tool.Name == executePrefix+asked {
