@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/docker/go-units"
+	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
+	"cellblock/sessions/history"
+)
+
+func newBackup() *cobra.Command {
+	var b backup
+	cmd := &cobra.Command{
+		Use:   "backup DEST",
+		Short: "Copy the data folder while a server runs",
+		Long: `Writes a backup of the data folder: the history with all outputs, as it is at one moment, and the files of all
+workspaces. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar. To restore, start
+a server with that folder, or with the one that the archive was unpacked in, as --data-dir.
+
+Keys and tokens are not in it unless --with-secrets is given: without them a server makes new ones, and clients need a new
+token. What runs meanwhile is in it as far as it has got; a file that is written meanwhile may be half of the old and half
+of the new.`,
+		Example: `  cellblock backup /backups/cellblock-2026-01-31
+  cellblock backup --no-files history.tar
+  cellblock serve --data-dir /backups/cellblock-2026-01-31`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := configFor(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			b.data, b.dest, b.report = cfg.DataDir, args[0], cmd.ErrOrStderr()
+			return b.run(ctx)
+		},
+	}
+	cmd.Flags().BoolVar(&b.withSecrets, "with-secrets", false, "take keys and tokens along: guard the backup like them")
+	cmd.Flags().BoolVar(&b.noFiles, "no-files", false, "leave out the workspaces' files")
+	return cmd
+}
+
+// secretFiles are those of the data folder that let who has them act as somebody else. The file "installation" is in no
+// backup: it names the kernels of a server, and a restored one must not end those of another.
+var secretFiles = []string{"dev_private_key.pem", "dev_public_key.pem", "dev_token.txt", "mcp_session_key"}
+
+// backup is one copy of a data folder.
+type backup struct {
+	data, dest           string
+	withSecrets, noFiles bool
+	report               io.Writer
+
+	out   archive
+	stage string          // the folder beside dest in which the copy is made; dest appears when it is whole
+	made  map[string]bool // the folders that are in it
+
+	files    int   // copied so far
+	bytes    int64 // of them
+	told     time.Time
+	troubles troubles
+}
+
+// troubles count what a backup could not copy as it should.
+type troubles struct {
+	unreadable, changed, special, lost int
+}
+
+// run makes the backup, whole or not at all.
+func (b *backup) run(ctx context.Context) (err error) {
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.stage)
+	b.told, b.made = time.Now(), map[string]bool{}
+	if err = b.copyAll(ctx); err != nil {
+		_ = b.out.close()
+	} else if err = b.out.close(); err == nil {
+		err = b.publish()
+	}
+	var known *fault.Error
+	switch {
+	case err == nil:
+		b.sayEnd()
+		return nil
+	case ctx.Err() != nil:
+		return fault.New(fault.Cancelled, "stopped; no backup was written")
+	case errors.As(err, &known):
+		return known
+	}
+	return fault.New(fault.Unavailable, "no backup was written: %w", err).WithHint("Look at the disk and the permissions of %s.", filepath.Dir(b.dest))
+}
+
+// prepare checks where the backup is to be and opens it there under another name.
+func (b *backup) prepare() (err error) {
+	if b.dest, err = filepath.Abs(b.dest); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(b.dest); !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Conflict, "%s is there already", b.dest).WithHint("Choose a new name; nothing is overwritten.")
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(b.dest))
+	if err != nil {
+		return fault.New(fault.NotFound, "the folder for the backup: %w", err).WithHint("Make it first.")
+	}
+	if data, err := filepath.EvalSymlinks(b.data); err == nil && within(data, parent) {
+		return fault.New(fault.Invalid, "the backup would be inside of the data folder %s", b.data).WithHint("Choose a place outside, best on another disk.")
+	}
+	if b.stage, err = os.MkdirTemp(parent, ".cellblock-backup-"); err != nil {
+		return fault.New(fault.Unavailable, "the backup cannot be written: %w", err).WithHint("Choose a folder that this user may write.")
+	}
+	if strings.HasSuffix(b.dest, ".tar") {
+		b.out, err = newTarArchive(b.stage)
+	} else {
+		b.out, err = newFolderArchive(b.stage)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(b.stage))
+	}
+	return nil
+}
+
+// within tells whether a path is a folder or below it.
+func within(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+func (b *backup) copyAll(ctx context.Context) error {
+	if err := b.copyHistory(ctx); err != nil {
+		return err
+	}
+	if b.withSecrets {
+		for _, name := range secretFiles {
+			if _, err := b.copyOwn(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if b.noFiles {
+		return nil
+	}
+	return b.copyWorkspaces(ctx)
+}
+
+// copyHistory copies the database and the files of outputs that it names.
+func (b *backup) copyHistory(ctx context.Context) (err error) {
+	b.say("copying the history of %s", b.data)
+	snap, err := history.TakeSnapshot(ctx, b.data, b.out.place(history.FileName))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	usage, err := snap.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.addDatabase(); err != nil {
+		return err
+	}
+	for file, err := range snap.Files(ctx) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		whole, err := b.copyOwn(filepath.FromSlash(file.Name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !whole { // it was so before
+			b.troubles.lost++
+		}
+	}
+	b.say("history: %d sessions, %d cells, %d files of outputs (%s)", usage.Sessions, usage.Executions, b.files, size(b.bytes))
+	return nil
+}
+
+// publish gives the backup its name, if nobody else has taken it meanwhile.
+func (b *backup) publish() error {
+	if _, err := os.Lstat(b.dest); !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Conflict, "%s has appeared meanwhile", b.dest).WithHint("Choose another name.")
+	}
+	return os.Rename(b.out.path(), b.dest)
+}
+
+func (b *backup) say(format string, args ...any) {
+	fmt.Fprintf(b.report, format+"\n", args...)
+	b.told = time.Now()
+}
+
+// tellPause is how long a backup is silent.
+const tellPause = 5 * time.Second
+
+// count notes that a file was copied, and now and then says how far the backup is.
+func (b *backup) count(bytes int64) {
+	b.files, b.bytes = b.files+1, b.bytes+bytes
+	if time.Since(b.told) > tellPause {
+		b.say("… %d files, %s so far", b.files, size(b.bytes))
+	}
+}
+
+func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
+
+// sayEnd says what is in the backup, what is not, and how it is used.
+func (b *backup) sayEnd() {
+	for _, trouble := range []struct {
+		n    int
+		what string
+	}{
+		{b.troubles.lost, "outputs are not whole in it: their files are missing or damaged"},
+		{b.troubles.unreadable, "files or folders could not be read, and are not in it"},
+		{b.troubles.changed, "files were written while they were copied, and may be half old, half new"},
+		{b.troubles.special, "sockets, pipes and the like are not in it"},
+	} {
+		if trouble.n > 0 {
+			b.say("note: %d %s", trouble.n, trouble.what)
+		}
+	}
+	if b.noFiles {
+		b.say("not in it: the workspaces' files (--no-files)")
+	}
+	if b.withSecrets {
+		b.say("in it: keys and tokens; whoever can read the backup can use them")
+	} else {
+		b.say("not in it: keys and tokens (--with-secrets takes them along); a server makes new ones")
+	}
+	from := b.dest
+	if strings.HasSuffix(b.dest, ".tar") {
+		b.say("to restore: tar -xf %s -C FOLDER", b.dest)
+		from = "FOLDER"
+	}
+	b.say("the backup is %s; to use it: cellblock serve --data-dir %s", b.dest, from)
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"cellblock/sessions/history"
+)
+
+// addDatabase adds the copy of the history, with the owner that the history has.
+func (b *backup) addDatabase() error {
+	if err := b.addFolders("."); err != nil {
+		return err
+	}
+	source, err := os.Stat(filepath.Join(b.data, history.FileName))
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(b.out.place(history.FileName))
+	if err != nil {
+		return err
+	}
+	h, err := headerOf(source, history.FileName, "")
+	if err != nil {
+		return err
+	}
+	h.Size, h.ModTime = info.Size(), info.ModTime()
+	b.bytes += info.Size()
+	return b.out.placed(h)
+}
+
+// copyOwn copies a file that the server has written, by its path in the data folder.
+func (b *backup) copyOwn(name string) (whole bool, err error) {
+	f, err := os.Open(filepath.Join(b.data, name))
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if err := b.addFolders(filepath.Dir(name)); err != nil {
+		return false, err
+	}
+	return b.copyFile(f, name)
+}
+
+// addFolders adds a folder of the server's own, and those above it, unless they were.
+func (b *backup) addFolders(name string) error {
+	if b.made[name] {
+		return nil
+	}
+	if name != "." {
+		if err := b.addFolders(filepath.Dir(name)); err != nil {
+			return err
+		}
+	}
+	info, err := os.Stat(filepath.Join(b.data, name))
+	if err != nil {
+		return err
+	}
+	b.made[name] = true
+	return b.addEntry(info, name, "")
+}
+
+// copyFile copies an open file, and tells whether it stayed as it was meanwhile. One that gets shorter, or cannot be read
+// on, is filled up with zeros, one that gets longer is cut off.
+func (b *backup) copyFile(f *os.File, name string) (whole bool, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() {
+		b.troubles.special++
+		return true, nil
+	}
+	h, err := headerOf(info, name, "")
+	if err != nil {
+		return false, err
+	}
+	content := &exactly{from: f, left: info.Size()}
+	if err := b.out.add(h, content); err != nil {
+		return false, writeError{err}
+	}
+	b.count(info.Size())
+	after, err := f.Stat()
+	return !content.short && err == nil && after.Size() == info.Size() && after.ModTime().Equal(info.ModTime()), nil
+}
+
+// writeError is an error of the backup, where others are of what is copied.
+type writeError struct{ error }
+
+func (e writeError) Unwrap() error { return e.error }
+
+// exactly reads so many bytes, zeros where there are not so many.
+type exactly struct {
+	from  io.Reader
+	left  int64
+	short bool
+}
+
+func (e *exactly) Read(p []byte) (n int, err error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), e.left)]
+	if !e.short {
+		n, _ = e.from.Read(p) // what cannot be read is not there
+	}
+	if e.short = e.short || n == 0; e.short {
+		clear(p)
+		n = len(p)
+	}
+	e.left -= int64(n)
+	return n, nil
+}
+
+// copyWorkspaces copies the workspaces, each with the label beside it that says whose it is.
+func (b *backup) copyWorkspaces(ctx context.Context) error {
+	files, bytes := b.files, b.bytes
+	labels, err := filepath.Glob(filepath.Join(b.data, "workspaces", "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, label := range labels {
+		name := filepath.Join("workspaces", filepath.Base(label))
+		if _, err := b.copyOwn(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := b.copyWorkspace(ctx, strings.TrimSuffix(name, ".json")); err != nil {
+			return err
+		}
+	}
+	b.say("workspaces: %d, with %d files (%s)", len(labels), b.files-files-len(labels), size(b.bytes-bytes))
+	return nil
+}
+
+// copyWorkspace copies a folder in which users' code works meanwhile. Nothing outside of it is read, whatever links there
+// are; what goes meanwhile is left out.
+func (b *backup) copyWorkspace(ctx context.Context, name string) error {
+	root, err := os.OpenRoot(filepath.Join(b.data, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			err = b.copyEntry(root, entry, path, filepath.Join(name, path))
+		}
+		switch {
+		case errors.As(err, new(writeError)):
+			return err
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			b.troubles.unreadable++
+		}
+		if err != nil && entry != nil && entry.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func (b *backup) copyEntry(root *os.Root, entry fs.DirEntry, path, name string) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	switch info.Mode().Type() {
+	case fs.ModeDir:
+		return b.addEntry(info, name, "")
+	case fs.ModeSymlink:
+		link, err := root.Readlink(path)
+		if err != nil {
+			return err
+		}
+		return b.addEntry(info, name, link)
+	case 0:
+		f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe, on which others wait
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		whole, err := b.copyFile(f, name)
+		if err == nil && !whole {
+			b.troubles.changed++
+		}
+		return err
+	}
+	b.troubles.special++
+	return nil
+}
+
+func (b *backup) addEntry(info fs.FileInfo, name, link string) error {
+	h, err := headerOf(info, name, link)
+	if err != nil {
+		return err
+	}
+	if err := b.out.add(h, nil); err != nil {
+		return writeError{err}
+	}
+	return nil
+}

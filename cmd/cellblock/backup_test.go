@@ -1,0 +1,246 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
+	"cellblock/sessions/history"
+)
+
+const (
+	aWorkspace = "workspaces/abcdefghijklmnop"
+	largeText  = "large "
+)
+
+// dataFolder is a data folder as a server has it: a history, a workspace in which users' code has left all sorts of
+// things, keys, locks.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sub := range []string{"slots", aWorkspace + "/deep/er", aWorkspace + "/closed", aWorkspace + "/fixed", "workspaces/nobodys0000000a"} {
+		ok(os.MkdirAll(filepath.Join(dir, sub), 0o700))
+	}
+	for name, text := range map[string]string{
+		"slots/s0": "", "installation": "0011223344556677\n", "dev_private_key.pem": "KEY", "dev_public_key.pem": "KEY", "dev_token.txt": "TOKEN",
+		"mcp_session_key": "SECRET", aWorkspace + ".json": `{"session_id":"a"}`, aWorkspace + ".lock": "", "workspaces/nobodys0000000a/x": "x",
+		aWorkspace + "/plain.txt": "plain", aWorkspace + "/deep/er/data.bin": strings.Repeat("\x00\x01", 50_000),
+		aWorkspace + "/odd\nname \xff" + strings.Repeat("x", 200): "odd", aWorkspace + "/closed/secret": "closed", aWorkspace + "/fixed/file": "fixed",
+	} {
+		ok(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	in := func(name string) string { return filepath.Join(dir, aWorkspace, name) }
+	ok(os.Symlink("/etc/passwd", in("out")))
+	ok(os.Symlink("deep/er", in("link")))
+	ok(syscall.Mkfifo(in("pipe"), 0o600))
+	ok(os.Chtimes(in("plain.txt"), time.Now(), time.Unix(1_600_000_000, 0)))
+	ok(os.Chmod(in("plain.txt"), 0o754))
+	ok(os.Chmod(in("fixed"), 0o500))
+	ok(os.Chmod(in("closed"), 0))
+	t.Cleanup(func() { _ = os.Chmod(in("closed"), 0o700); _ = os.Chmod(in("fixed"), 0o700) })
+
+	store, err := history.Open(t.Context(), history.Options{Folder: dir, Logger: slog.New(slog.DiscardHandler)})
+	ok(err)
+	found, err := store.Open(t.Context(), sessions.StoredSession{ID: "a", Language: "python", Created: time.Now()})
+	ok(err)
+	ok(store.Commit(t.Context(), found.Ref, sessions.ExecutionQueued{Number: 1, Code: "1", Queued: time.Now()},
+		sessions.OutputsKept{Number: 1, Outputs: []kernels.Output{
+			{Kind: kernels.OutputStream, Stream: "stdout", Text: "small "}, {Kind: kernels.OutputStream, Stream: "stdout", Text: strings.Repeat(largeText, 20_000)},
+		}}, sessions.ExecutionEnded{Number: 1, Ended: time.Now(), Own: 2}))
+	t.Cleanup(func() { ok(store.Close()) }) // it is in use meanwhile
+	return dir
+}
+
+// backedUp makes a backup and returns the folder that a server would be started with, and what was said.
+func backedUp(t *testing.T, data, name string, change func(*backup)) (folder, said string) {
+	t.Helper()
+	var report bytes.Buffer
+	parent := t.TempDir()
+	b := backup{data: data, dest: filepath.Join(parent, name), report: &report}
+	if change != nil {
+		change(&b)
+	}
+	if err := b.run(t.Context()); err != nil {
+		t.Fatal(fault.Text(err))
+	}
+	folder = b.dest
+	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+		t.Errorf("beside the backup there are %v, %v", entries, err)
+	}
+	if strings.HasSuffix(name, ".tar") {
+		if info, err := os.Stat(b.dest); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		folder = t.TempDir()
+		if out, err := exec.Command("tar", "-xpf", b.dest, "-C", folder).CombinedOutput(); err != nil {
+			t.Fatalf("tar: %v\n%s", err, out)
+		}
+	}
+	closed := filepath.Join(folder, aWorkspace, "closed")
+	t.Cleanup(func() { _ = os.Chmod(closed, 0o700); _ = os.Chmod(filepath.Join(folder, aWorkspace, "fixed"), 0o700) })
+	return folder, report.String()
+}
+
+// listing is the names of all in a folder but outputs' files.
+func listing(t *testing.T, folder string) string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(folder, path)
+		if err == nil && name != "." && !strings.HasPrefix(name, "blobs"+string(filepath.Separator)) {
+			names = append(names, strings.ReplaceAll(strings.TrimPrefix(name, aWorkspace), strings.Repeat("x", 200), "…"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestBackup(t *testing.T) {
+	const (
+		ours  = "blobs cellblock.db"
+		files = " workspaces  /closed /closed/secret /deep /deep/er /deep/er/data.bin /fixed /fixed/file /link /odd\nname \xff… /out /plain.txt .json"
+	)
+	kernelstest.Need(t, os.Geteuid() == 0, "root, who can read all of it")
+	data := dataFolder(t)
+	for name, tt := range map[string]struct {
+		dest   string
+		change func(*backup)
+		want   string
+		said   string
+	}{
+		"a folder":        {"copy", nil, ours + files, "not in it: keys and tokens"},
+		"an archive":      {"copy.tar", nil, ours + files, "tar -xf"},
+		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, ours + " dev_private_key.pem dev_public_key.pem dev_token.txt mcp_session_key" + files, "in it: keys and tokens"},
+		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
+		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 sockets, pipes"},
+		"the outputs too": {"x", nil, ours + files, "1 sessions, 1 cells, 1 files of outputs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, said := backedUp(t, data, tt.dest, tt.change)
+			if got := listing(t, folder); got != tt.want {
+				t.Errorf("it has\n%q, want\n%q", got, tt.want)
+			}
+			if !strings.Contains(said, tt.said) {
+				t.Errorf("%q is not said:\n%s", tt.said, said)
+			}
+			checkHistory(t, folder)
+			if strings.Contains(tt.want, "plain.txt") {
+				checkFiles(t, folder)
+			}
+		})
+	}
+}
+
+func checkHistory(t *testing.T, folder string) {
+	t.Helper()
+	store, err := history.Open(t.Context(), history.Options{Folder: folder, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	found, err := store.Session(t.Context(), sessions.Owner{}, "a")
+	if err != nil || found.Executions != 1 || found.Held {
+		t.Fatalf("the session is %+v, %v", found, err)
+	}
+	var text string
+	for out, err := range store.Outputs(t.Context(), found.Ref, 1, 0) {
+		if err != nil {
+			t.Error(err)
+		}
+		text += out.Output.Text
+	}
+	if text != "small "+strings.Repeat(largeText, 20_000) {
+		t.Errorf("the cell printed %.50q, %d characters", text, len(text))
+	}
+}
+
+func checkFiles(t *testing.T, folder string) {
+	t.Helper()
+	in := func(name string) string { return filepath.Join(folder, aWorkspace, name) }
+	plain, err := os.Stat(in("plain.txt"))
+	if err != nil || plain.Mode() != 0o754 || plain.ModTime().Unix() != 1_600_000_000 {
+		t.Errorf("the plain file is %+v, %v", plain, err)
+	}
+	if text, err := os.ReadFile(in("link/data.bin")); err != nil || string(text) != strings.Repeat("\x00\x01", 50_000) {
+		t.Errorf("through the link there are %d bytes, %v", len(text), err)
+	}
+	if to, err := os.Readlink(in("out")); err != nil || to != "/etc/passwd" {
+		t.Errorf("the link out is %q, %v", to, err)
+	}
+	for name, want := range map[string]fs.FileMode{"fixed": 0o500, "closed": 0} {
+		if info, err := os.Stat(in(name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestBackupRefusals(t *testing.T) {
+	data := dataFolder(t)
+	there := t.TempDir()
+	link := filepath.Join(there, "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	for name, tt := range map[string]struct {
+		data, dest string
+		kind       fault.Kind
+		want       string
+	}{
+		"a folder that is there":   {data, there, fault.Conflict, "nothing is overwritten"},
+		"a link that is there":     {data, link, fault.Conflict, "is there already"},
+		"inside of the data":       {data, filepath.Join(data, "copy"), fault.Invalid, "outside"},
+		"inside, through a link":   {data, filepath.Join(link, "workspaces", "copy.tar"), fault.Invalid, "outside"},
+		"in no folder":             {data, filepath.Join(there, "no", "copy"), fault.NotFound, "Make it first"},
+		"of no data":               {empty, filepath.Join(there, "copy"), fault.NotFound, "--data-dir"},
+		"of a folder that is none": {filepath.Join(there, "none"), filepath.Join(there, "copy.tar"), fault.NotFound, "--data-dir"},
+	} {
+		b := backup{data: tt.data, dest: tt.dest, report: new(bytes.Buffer)}
+		if err := b.run(t.Context()); fault.KindOf(err) != tt.kind || !strings.Contains(fault.Text(err), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := backup{data: data, dest: filepath.Join(there, "stopped"), report: new(bytes.Buffer)}
+	if err := b.run(ctx); fault.KindOf(err) != fault.Cancelled {
+		t.Errorf("stopped: %v", err)
+	}
+	if entries, err := os.ReadDir(there); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// A file that gets shorter while it is copied does not spoil what comes behind it.
+func TestExactly(t *testing.T) {
+	for from, want := range map[string]string{"abc": "abc\x00\x00", "abcde": "abcde", "abcdefg": "abcde", "": "\x00\x00\x00\x00\x00"} {
+		e := &exactly{from: strings.NewReader(from), left: 5}
+		var got bytes.Buffer
+		if _, err := got.ReadFrom(e); err != nil || got.String() != want || e.short != (len(from) < 5) {
+			t.Errorf("%q: %q, %v, %v", from, got.String(), e.short, err)
+		}
+	}
+}
