@@ -120,6 +120,7 @@ type executionEntry struct {
 	Generation int     `json:"generation"`
 	Started    string  `json:"started,omitempty"`
 	Seconds    float64 `json:"seconds"`
+	Restores   int     `json:"restores,omitempty"`
 }
 
 var executionsSchema = listSchema("executions", "execution_id", "status")
@@ -151,7 +152,7 @@ const maxCodeLine = 80
 
 func executionEntryOf(i sessions.ExecutionInfo) executionEntry {
 	entry := executionEntry{
-		ID: i.Number, Status: phaseText(i), Code: firstLine(i.Code), Generation: i.Generation,
+		ID: i.Number, Status: phaseText(i), Code: firstLine(i.Code), Generation: i.Generation, Restores: i.Restores,
 		Seconds: i.Duration.Round(time.Millisecond).Seconds(),
 	}
 	if !i.Started.IsZero() {
@@ -165,6 +166,9 @@ func executionLine(i sessions.ExecutionInfo) string {
 	parts := []string{fmt.Sprint(i.Number), phaseText(i)}
 	if !i.Started.IsZero() {
 		parts = append(parts, seconds(i.Duration))
+	}
+	if i.Restores > 0 {
+		parts = append(parts, fmt.Sprintf("cell %d run again", i.Restores))
 	}
 	return strings.Join(append(parts, firstLine(i.Code)), " · ")
 }

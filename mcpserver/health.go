@@ -72,9 +72,8 @@ func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthRep
 func (s *service) healthTool() toolSpec {
 	return toolSpec{
 		name: "health", title: "Server health",
-		description: "Report whether kernels can be started, what runs them, which limits hold, how many sessions there are, and " +
-			"what is wrong.",
-		output: healthSchema, readOnly: true, idempotent: true, handle: s.health,
+		description: "Can kernels be started, which limits hold, what is wrong?",
+		output:      healthSchema, readOnly: true, idempotent: true, handle: s.health,
 	}
 }
 

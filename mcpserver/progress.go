@@ -38,12 +38,17 @@ type progress struct {
 }
 
 func (s *service) startProgress(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution) *progress {
+	return s.goOnProgress(ctx, r, e, time.Now())
+}
+
+// goOnProgress is startProgress for a call that has begun with other cells.
+func (s *service) goOnProgress(ctx context.Context, r mcp.CallToolRequest, e *sessions.Execution, began time.Time) *progress {
 	if r.Params.Meta == nil || r.Params.Meta.ProgressToken == nil {
 		return nil
 	}
 	token := r.Params.Meta.ProgressToken
 	p := &progress{
-		execution: e, began: time.Now(),
+		execution: e, began: began,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
 		send: func(elapsed float64, message, live string) error {
 			params := map[string]any{"progressToken": token, "progress": elapsed, "message": message}

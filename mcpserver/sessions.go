@@ -28,13 +28,13 @@ type sessionEntry struct {
 var sessionsSchema = listSchema("sessions", "session_id", "language", "state")
 
 func sessionArgument() mcp.ToolOption {
-	return mcp.WithString("session_id", mcp.Required(), mcp.Description("From list_sessions or an earlier call"))
+	return mcp.WithString("session_id", mcp.Required(), mcp.Description("From an earlier call"))
 }
 
 func (s *service) listTool() toolSpec {
 	return toolSpec{
 		name: "list_sessions", title: "List sessions",
-		description: "List your sessions: language, state (starting, idle, busy, restarting, died, culled), cells run and waiting.",
+		description: "List your sessions: language, state, cells run and waiting, when the kernel ends.",
 		output:      sessionsSchema, readOnly: true, idempotent: true, handle: s.listSessions,
 	}
 }
@@ -95,9 +95,8 @@ func lineOf(i sessions.Info) string {
 func (s *service) interruptTool() toolSpec {
 	return toolSpec{
 		name: "interrupt_session", title: "Interrupt a session",
-		description: "Stop the cell that a session is running. Variables are kept, unless the cell ignores the interrupt and its " +
-			"kernel must be restarted; the result says which.",
-		input: []mcp.ToolOption{sessionArgument()}, destructive: true, idempotent: true, handle: s.interruptSession,
+		description: "Stop a session's running cell. Variables are kept, unless its kernel must be restarted; the result says which.",
+		input:       []mcp.ToolOption{sessionArgument()}, destructive: true, idempotent: true, handle: s.interruptSession,
 	}
 }
 
@@ -121,9 +120,8 @@ func (s *service) interruptSession(ctx context.Context, r mcp.CallToolRequest) (
 func (s *service) restartTool() toolSpec {
 	return toolSpec{
 		name: "restart_session", title: "Restart a session",
-		description: "Give a session a fresh kernel: variables and imports are lost, files are kept, a running cell ends, waiting " +
-			"ones run afterwards.",
-		input: []mcp.ToolOption{sessionArgument()}, destructive: true, handle: s.restartSession,
+		description: "Give a session a fresh kernel: variables are lost, files are kept, a running cell ends.",
+		input:       []mcp.ToolOption{sessionArgument()}, destructive: true, handle: s.restartSession,
 	}
 }
 
@@ -145,8 +143,7 @@ func (s *service) restartSession(ctx context.Context, r mcp.CallToolRequest) (*m
 func (s *service) closeTool() toolSpec {
 	return toolSpec{
 		name: "close_session", title: "Close a session",
-		description: "End a session and free its memory. Its files are kept and are there again when the session_id is used again, " +
-			"unless delete_files is true.",
+		description: "End a session and free its memory. Files are kept for the next use of its session_id, unless delete_files is true.",
 		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files", mcp.DefaultBool(false),
 			mcp.Description("Also delete its files, for good"))},
 		destructive: true, idempotent: true, handle: s.closeSession,

@@ -23,9 +23,10 @@ const (
 )
 
 const (
-	executePrefix = "execute_"
-	executeSuffix = ":execute"
-	getExecution  = "get_execution"
+	executePrefix  = "execute_"
+	executeSuffix  = ":execute"
+	getExecution   = "get_execution"
+	restoreSession = "restore_session"
 )
 
 // scopes is the one table of what a tool needs, but for the execute tools, whose scope carries their language. An empty
@@ -43,6 +44,7 @@ var scopes = map[string]string{
 	"write_file":        ScopeFilesWrite,
 	"delete_file":       ScopeFilesWrite,
 	ExecuteFile:         ScopeFilesRead, // and that of the script's language
+	restoreSession:      "",             // that of the session's language
 	"health":            "",
 }
 
@@ -117,7 +119,7 @@ func (cfg Config) Allows(tool string, has func(scope string) bool) bool {
 
 // Lacks returns the scope that a call of a tool needs and the caller does not have, "" if he may call it: the one that the
 // tool requires. With that of any language get_execution may be called too, because who may run a cell may read its result;
-// without one, execute_file may not.
+// without one, execute_file and restore_session may not.
 func (cfg Config) Lacks(tool string, has func(scope string) bool) string {
 	scope, _ := RequiredScope(tool)
 	languages := cfg.languages()
@@ -127,7 +129,7 @@ func (cfg Config) Lacks(tool string, has func(scope string) bool) string {
 		return ""
 	case scope != "" && !has(scope):
 		return scope
-	case tool == ExecuteFile && !runs && len(languages) > 0:
+	case (tool == ExecuteFile || tool == restoreSession) && !runs && len(languages) > 0:
 		return languages[0] + executeSuffix
 	}
 	return ""

@@ -100,10 +100,10 @@ func TestToolsets(t *testing.T) {
 		sets []string
 		want string
 	}{
-		{nil, "close_session delete_file execute_file execute_python get_execution health inspect_variables interrupt_session list_executions list_files list_sessions read_file restart_session write_file"},
+		{nil, "close_session delete_file execute_file execute_python get_execution health inspect_variables interrupt_session list_executions list_files list_sessions read_file restart_session restore_session write_file"},
 		{[]string{}, "health"},
 		{[]string{ToolsetExecute}, "execute_python get_execution health interrupt_session"},
-		{[]string{ToolsetSessions, ToolsetFiles, ToolsetImages}, "close_session delete_file execute_file health inspect_variables list_executions list_files list_sessions read_file restart_session write_file"},
+		{[]string{ToolsetSessions, ToolsetFiles, ToolsetImages}, "close_session delete_file execute_file health inspect_variables list_executions list_files list_sessions read_file restart_session restore_session write_file"},
 	} {
 		w := newWorld(t)
 		w.service.Toolsets = tt.sets
@@ -132,6 +132,7 @@ func TestEveryToolHasAScope(t *testing.T) {
 		"get_execution": "sessions:read", "list_executions": "sessions:read", "inspect_variables": "sessions:read",
 		"list_files": "files:read", "read_file": "files:read", "execute_file": "files:read", "write_file": "files:write", "delete_file": "files:write",
 		"interrupt_session": "sessions:manage", "restart_session": "sessions:manage", "close_session": "sessions:manage", "health": "",
+		"restore_session": "",
 	}
 	if got := ToolScopes(w.service.Config); !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
@@ -149,10 +150,10 @@ func TestScopesDecideWhatIsListedAndCalled(t *testing.T) {
 		listed []string
 	}{
 		{nil, []string{"health"}},
-		{[]string{"python:execute"}, []string{"execute_python", "get_execution", "health"}},
+		{[]string{"python:execute"}, []string{"execute_python", "get_execution", "health", "restore_session"}},
 		{[]string{ScopeRead}, []string{"get_execution", "health", "inspect_variables", "list_executions", "list_sessions"}},
 		{[]string{ScopeFilesRead}, []string{"health", "list_files", "read_file"}},
-		{[]string{ScopeFilesRead, "python:execute"}, []string{"execute_file", "execute_python", "get_execution", "health", "list_files", "read_file"}},
+		{[]string{ScopeFilesRead, "python:execute"}, []string{"execute_file", "execute_python", "get_execution", "health", "list_files", "read_file", "restore_session"}},
 		{[]string{ScopeFilesWrite}, []string{"delete_file", "health", "write_file"}},
 		{[]string{ScopeManage}, []string{"close_session", "health", "interrupt_session", "restart_session"}},
 	} {
@@ -172,6 +173,9 @@ func TestScopesDecideWhatIsListedAndCalled(t *testing.T) {
 				t.Errorf("with %v: call of %s: %s", tt.scopes, tool, got)
 			} else if refused {
 				if tool == ExecuteFile && slices.Contains(tt.scopes, scope) {
+					scope = "python:execute"
+				}
+				if tool == restoreSession {
 					scope = "python:execute"
 				}
 				got.expect(t, true, tool, `"`+scope+`"`)

@@ -12,7 +12,7 @@ import (
 const (
 	// ToolsetExecute runs cells, reads their results and stops them.
 	ToolsetExecute = "execute"
-	// ToolsetSessions lists, inspects, restarts and closes sessions.
+	// ToolsetSessions lists, inspects, restarts, restores and closes sessions.
 	ToolsetSessions = "sessions"
 	// ToolsetFiles lists, reads, writes, deletes and runs files of workspaces.
 	ToolsetFiles = "files"
@@ -60,7 +60,7 @@ func (s *service) toolset(name string) []toolSpec {
 		}
 		return append(tools, s.getTool(), s.interruptTool())
 	case ToolsetSessions:
-		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.closeTool()}
+		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.restoreTool(), s.closeTool()}
 	case ToolsetFiles:
 		return []toolSpec{s.listFilesTool(), s.readFileTool(), s.writeFileTool(), s.deleteFileTool(), s.executeFileTool()}
 	}

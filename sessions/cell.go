@@ -40,7 +40,7 @@ func (s *session) runCell(e *Execution) {
 	defer cancel()
 	sending, recall := context.WithCancel(ctx)
 	defer recall()
-	e.begin(s.takeNews())
+	e.begin(s.takeNews(e.restores > 0))
 	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
 	go r.follow(ctx, sending, s.kernel.client)

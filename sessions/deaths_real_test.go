@@ -243,3 +243,19 @@ func TestRealDeathsInContainers(t *testing.T) {
 		})
 	}
 }
+
+// What was lost with a real kernel is there again, variables and what libraries keep.
+func TestRealRestore(t *testing.T) {
+	m := newReal(t)
+	for _, code := range []string{"import math", "def area(r):\n    return math.pi * r * r", "1/0", "a = area(2)\nprint('big output' * 1000)",
+		"name = input('who? ')", "import os; os._exit(3)"} {
+		run(t, m, cell(code))
+	}
+	report, err := m.RestoreSession(t.Context(), owner, "real", sessions.RestoreOptions{})
+	if err != nil || steps(report) != "1>7 ok, 2>8 ok, 4>9 ok" {
+		t.Errorf("%s, %+v, %v", steps(report), report, err)
+	}
+	if got, _, e := run(t, m, cell("print(round(a, 2), area(1) > 3)")); got != "12.57 True\n" || e.Preamble() != "" {
+		t.Errorf("afterwards: %q, %q", got, e.Preamble())
+	}
+}

@@ -33,6 +33,7 @@ type Execution struct {
 	number   int
 	msgID    string
 	code     string
+	restores int // the number of the cell that this one runs again
 	caller   string
 	timeout  time.Duration
 	minted   bool

@@ -13,6 +13,8 @@ type ExecutionInfo struct {
 	// Number counts the cells of the session, from 1.
 	Number int
 	Code   string
+	// Restores is the number of the cell that this one ran again; 0 for a cell of its own.
+	Restores int
 	// Caller says who asked; see Request.Caller.
 	Caller string
 	Phase  Phase
@@ -35,7 +37,8 @@ func (e *Execution) Info() ExecutionInfo {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info := ExecutionInfo{
-		Number: e.number, Code: e.code, Caller: e.caller, Phase: e.phase, Generation: e.generation, Started: e.started,
+		Number: e.number, Code: e.code, Restores: e.restores, Caller: e.caller, Phase: e.phase,
+		Generation: e.generation, Started: e.started,
 		Result: e.result, Err: e.err, Duration: e.result.Duration,
 	}
 	switch e.phase {
@@ -143,7 +146,10 @@ func (m *Manager) earlier(ctx context.Context, past StoredSession, kept []*Execu
 
 // storedInfo describes a cell in the store.
 func storedInfo(past StoredSession, e StoredExecution) ExecutionInfo {
-	info := ExecutionInfo{Number: e.Number, Code: e.Code, Caller: e.Caller, Phase: PhaseEnded, Generation: e.Generation, Started: e.Started}
+	info := ExecutionInfo{
+		Number: e.Number, Code: e.Code, Restores: e.Restores, Caller: e.Caller, Phase: PhaseEnded, Generation: e.Generation,
+		Started: e.Started,
+	}
 	switch {
 	case e.Ended.IsZero() && past.Held && e.Started.IsZero():
 		info.Phase = PhaseQueued

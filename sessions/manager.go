@@ -44,6 +44,8 @@ type Request struct {
 	// Attended tells that somebody answers what the cell asks by input(), until Execution.Unattend: see Execution.Prompt. In
 	// a cell that nobody attends input() fails.
 	Attended bool
+	// restores is the number of the cell that this one runs again, 0 if none.
+	restores int
 }
 
 // CloseOptions say how a session is closed.

@@ -71,8 +71,9 @@ func (s *session) welcomeBack(filesThere, ran bool) {
 	s.filesThere = filesThere
 }
 
-// takeNews returns the generation that runs now and what its first cell must be told, once.
-func (s *session) takeNews() (generation int, preamble string) {
+// takeNews returns the generation that runs now and what its first cell must be told, once. A cell that is run again does
+// not tell how that is done.
+func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.news) == 0 {
@@ -86,7 +87,10 @@ func (s *session) takeNews() (generation int, preamble string) {
 		kept = "the workspace is empty"
 	}
 	again := "define again what you need"
-	if s.ran || s.past.Executions > 0 {
+	switch {
+	case restores:
+		again = "earlier cells are run again"
+	case s.ran || s.past.Executions > 0:
 		again += ", or let restore_session run the earlier cells again"
 	}
 	return s.generation, fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+

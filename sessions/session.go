@@ -118,7 +118,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	s.cells++
 	e := &Execution{
 		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
-		code: r.Code, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
+		code: r.Code, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
@@ -126,7 +126,8 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 		e.record.shelf = &shelf{saver: s.saver, number: e.number}
 	}
 	s.save(ExecutionQueued{
-		Number: e.number, MsgID: e.msgID, Code: e.code, Caller: r.Caller, Timeout: timeout, Queued: time.Now(),
+		Number: e.number, MsgID: e.msgID, Code: e.code, Caller: r.Caller, Timeout: timeout, Restores: r.restores,
+		Queued: time.Now(),
 	})
 	s.queue = append(s.queue, e)
 	s.lastUsed = time.Now()

@@ -1,0 +1,139 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+func (s *service) restoreTool() toolSpec {
+	return toolSpec{
+		name: restoreSession, title: "Restore a session",
+		description: "Run the successful cells of a lost kernel again on the new one, until one fails.",
+		input: []mcp.ToolOption{
+			sessionArgument(),
+			mcp.WithInteger("generation", mcp.Min(1.0), mcp.Description("First lost kernel; default: the last")),
+			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Description("In all")),
+		},
+		destructive: true, handle: s.restoreSession,
+	}
+}
+
+func (s *service) restoreSession(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "session_id", "generation", "timeout_seconds")
+	id := a.required("session_id")
+	opts := sessions.RestoreOptions{
+		Generation: a.index("generation", 1, 0), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout),
+		Caller: clientName(ctx),
+	}
+	owner, err := s.caller(ctx, a)
+	if err == nil {
+		err = s.mayExecute(ctx, owner, id)
+	}
+	if err != nil {
+		return toolError(err), nil
+	}
+	var p *progress
+	defer func() { p.stop() }()
+	began := time.Now()
+	opts.Began = func(e *sessions.Execution) {
+		p.stop()
+		p = s.goOnProgress(ctx, r, e, began)
+	}
+	report, err := s.Sessions.RestoreSession(ctx, owner, id, opts)
+	if err != nil {
+		return toolError(err), nil
+	}
+	result := mcp.NewToolResultText(restoreText(id, report))
+	result.IsError = report.Stopped != ""
+	return result, nil
+}
+
+// mayExecute refuses a caller who may not run cells in a session's language.
+func (s *service) mayExecute(ctx context.Context, owner sessions.Owner, id string) error {
+	language, err := s.Sessions.Language(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
+		return fault.New(fault.Forbidden, "restoring a %s session needs the scope %q", language, scope)
+	}
+	return nil
+}
+
+// maxRestoredLines is how many cells a report lists.
+const maxRestoredLines = 30
+
+// restoreText reports a restoration. What the cells showed has been shown before.
+func restoreText(id string, r sessions.RestoreReport) string {
+	lines := []string{restoreSummary(id, r)}
+	if r.Preamble != "" {
+		lines = append([]string{"Note: " + plain(r.Preamble)}, lines...)
+	}
+	shown := r.Cells
+	if hidden := len(shown) - maxRestoredLines; hidden > 0 {
+		lines = append(lines, fmt.Sprintf("(%s before these)", plural(int64(hidden), "cell")))
+		shown = shown[hidden:]
+	}
+	for _, c := range shown {
+		lines = append(lines, restoredLine(c))
+	}
+	if r.Stopped != "" {
+		lines = append(lines, restoreStopped(id, r))
+	}
+	if r.Earlier > 0 {
+		lines = append(lines, fmt.Sprintf("Generation %d had cells that are not among these: generation=%d runs them again too.", r.Earlier, r.Earlier))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func restoreSummary(id string, r sessions.RestoreReport) string {
+	ran := 0
+	for _, c := range r.Cells {
+		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
+			ran++
+		}
+	}
+	text := fmt.Sprintf("Session %s: %d of %s from generation %d ran again", id, ran,
+		plural(int64(len(r.Cells)+r.Left), "cell"), r.From)
+	if r.Generation > 0 {
+		text += fmt.Sprintf(" in generation %d, in %s", r.Generation, seconds(r.Duration))
+	}
+	if r.Done > 0 {
+		text += fmt.Sprintf("; %s had been run again before", plural(int64(r.Done), "cell"))
+	}
+	return text + "."
+}
+
+// restoredLine is a cell on one line: "3 → 9 · ok · 0.12 s · df = load()".
+func restoredLine(c sessions.RestoredCell) string {
+	switch {
+	case c.Number == 0:
+		return fmt.Sprintf("%d · skipped: %s · %s", c.Original, c.Skipped, firstLine(c.Code))
+	case c.Skipped != "":
+		return fmt.Sprintf("%d → %d · given up: %s · %s", c.Original, c.Number, c.Skipped, firstLine(c.Code))
+	}
+	status := string(c.Result.Status)
+	if status == "" {
+		status = "not run"
+	}
+	return fmt.Sprintf("%d → %d · %s · %s · %s", c.Original, c.Number, status, seconds(c.Result.Duration), firstLine(c.Code))
+}
+
+func restoreStopped(id string, r sessions.RestoreReport) string {
+	text := "Stopped: " + strings.TrimSuffix(plain(r.Stopped), ".") + "."
+	if r.Left > 0 {
+		text += fmt.Sprintf(" %s not restored.", plural(int64(r.Left), "cell"))
+	}
+	if n := len(r.Cells); n > 0 && r.Cells[n-1].Number > 0 {
+		text += fmt.Sprintf(" get_execution(session_id=%q, execution_id=%d) shows what it printed.", id, r.Cells[n-1].Number)
+	}
+	return text + " Calling again goes on where this stopped."
+}

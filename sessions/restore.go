@@ -1,0 +1,277 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// RestoreOptions say what of a session is run again.
+type RestoreOptions struct {
+	// Generation is the first lost one whose cells are run again; 0: the last one that has any.
+	Generation int
+	// Timeout bounds all cells together; 0 means the default of one cell.
+	Timeout time.Duration
+	// Caller says who asks; see Request.
+	Caller string
+	// Began is told each cell that was sent; nil: nobody is.
+	Began func(*Execution)
+}
+
+// RestoreReport says what became of a restoration.
+type RestoreReport struct {
+	// Generation is the kernel's that the cells ran on, From the first whose cells they were.
+	Generation, From int
+	// Cells are those that were run or skipped, in order, Left is how many were not reached, and Done how many had been run
+	// again before.
+	Cells      []RestoredCell
+	Left, Done int
+	// Stopped is why it ended before the last cell; empty when it did not.
+	Stopped string
+	// Earlier is the last lost generation before From that has cells which are not among these; 0 if there is none.
+	Earlier int
+	// Preamble is the first cell's.
+	Preamble string
+	Duration time.Duration
+}
+
+// RestoredCell is one cell of a restoration.
+type RestoredCell struct {
+	// Original is the number of the cell that was run again, Number that of its new run, 0 if there was none.
+	Original, Number int
+	Code             string
+	Result           Result
+	// Skipped is why the cell was passed over; empty when it was not.
+	Skipped string
+}
+
+// maxRestored bounds the cells of one restoration.
+const maxRestored = 1000
+
+// readsInput is why a cell is skipped.
+const readsInput = "it reads input()"
+
+// Language is what cells of a session run in, whether it runs or not; NotFound if there is no such session.
+func (m *Manager) Language(ctx context.Context, o Owner, id string) (string, error) {
+	s, err := m.find(o, id)
+	if err == nil {
+		return s.language, nil
+	}
+	if stored, storeErr := m.stored(ctx, o, id); storeErr == nil {
+		return stored.Language, nil
+	}
+	return "", err
+}
+
+// RestoreSession runs the successful cells of a session's lost kernels again, in their order, on the kernel that it has
+// now, or gets. It stops at the first that fails, when the time is over, and when ctx ends; cells that read input are
+// skipped. What it runs are cells of the session like others: those of other callers may come between, and the history
+// tells which cell each of them repeats. The error is Conflict while the generation lives that is to be restored, NotFound
+// when there is nothing to run again.
+func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts RestoreOptions) (RestoreReport, error) {
+	total, err := m.cfg.timeout(opts.Timeout)
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	language, err := m.Language(ctx, o, id)
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	cells, report, err := m.lost(ctx, o, id, opts.Generation)
+	if err != nil {
+		return report, err
+	}
+	began := time.Now()
+	timeUp := fmt.Sprintf("the time of %v for all cells was over", total)
+	ctx, cancel := context.WithTimeoutCause(ctx, total, fault.New(fault.Timeout, "%s", timeUp))
+	defer cancel()
+	r := restoration{
+		m: m, owner: o, id: id, language: language, opts: opts, deadline: began.Add(total), timeUp: timeUp, report: report,
+	}
+	for _, c := range cells {
+		if r.report.Stopped = r.next(ctx, c); r.report.Stopped != "" {
+			break
+		}
+	}
+	r.report.Left = len(cells) - len(r.report.Cells)
+	r.report.Duration = time.Since(began)
+	return r.report, nil
+}
+
+// lost returns the cells that are to be run again, oldest first, and a report that says of which generations they are.
+func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]ExecutionInfo, RestoreReport, error) {
+	live, err := m.liveGeneration(o, id)
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return nil, RestoreReport{}, err
+	}
+	infos, err := m.Executions(ctx, o, id, maxRestored)
+	if err != nil {
+		return nil, RestoreReport{}, err
+	}
+	if live > 0 && from >= live {
+		return nil, RestoreReport{}, fault.New(fault.Conflict, "generation %d of session %q lives: nothing of it is lost", live, id).
+			WithHint("only generations before it can be restored")
+	}
+	report := RestoreReport{From: from}
+	done := map[int]bool{} // originals that the kernel which lives has run again
+	var good []ExecutionInfo
+	for _, i := range infos {
+		switch {
+		case i.Phase != PhaseEnded || i.Err != nil || i.Result.Status != kernels.StatusOK:
+		case i.Generation == live:
+			done[i.Restores] = true
+		default:
+			good = append(good, i)
+			if from == 0 {
+				report.From = max(report.From, i.Generation)
+			}
+		}
+	}
+	if len(good) == 0 || report.From > good[len(good)-1].Generation {
+		return nil, report, nothingLost(id, live)
+	}
+	var cells []ExecutionInfo
+	seen := map[int]bool{}
+	for _, i := range good {
+		original := i.original()
+		switch {
+		case i.Generation < report.From:
+			continue
+		case done[original]:
+			report.Done++
+		case !seen[original]:
+			cells = append(cells, i)
+		}
+		seen[original] = true
+	}
+	for _, i := range good {
+		if i.Generation < report.From && !seen[i.original()] {
+			report.Earlier = i.Generation
+		}
+	}
+	return cells, report, nil
+}
+
+func nothingLost(id string, live int) error {
+	if live > 0 {
+		return fault.New(fault.Conflict, "session %q has lost nothing: its kernel, generation %d, lives, and none before it has run a cell "+
+			"successfully", id, live)
+	}
+	return fault.New(fault.NotFound, "session %q has no cell that ran successfully", id)
+}
+
+// original is the number of the cell that this one repeats, or its own.
+func (i ExecutionInfo) original() int {
+	if i.Restores > 0 {
+		return i.Restores
+	}
+	return i.Number
+}
+
+// liveGeneration is that of the session's kernel, 0 when it has none now.
+func (m *Manager) liveGeneration(o Owner, id string) (int, error) {
+	s, err := m.find(o, id)
+	if err != nil {
+		return 0, err
+	}
+	switch info := s.info(); info.State {
+	case Died, Culled, Closed:
+		return 0, nil
+	default:
+		return info.Generation, nil
+	}
+}
+
+// restoration is a restoration on its way.
+type restoration struct {
+	m        *Manager
+	owner    Owner
+	id       string
+	language string
+	opts     RestoreOptions
+	deadline time.Time
+	timeUp   string
+	report   RestoreReport
+}
+
+// next runs or skips one cell, and says why no other is to come.
+func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
+	done := RestoredCell{Original: c.original(), Code: c.Code}
+	if r.m.asked(ctx, r.owner, r.id, c.Number) {
+		done.Skipped = readsInput
+		r.report.Cells = append(r.report.Cells, done)
+		return ""
+	}
+	left := time.Until(r.deadline)
+	if ctx.Err() != nil {
+		return context.Cause(ctx).Error()
+	}
+	if left <= 0 {
+		return r.timeUp
+	}
+	e, err := r.m.Execute(ctx, r.owner, Request{
+		SessionID: r.id, Language: r.language, Code: c.Code, Timeout: left, Caller: r.opts.Caller, restores: done.Original,
+	})
+	if err != nil {
+		return err.Error()
+	}
+	if r.opts.Began != nil {
+		r.opts.Began(e)
+	}
+	giveUp := context.AfterFunc(ctx, e.Cancel)
+	done.Number = e.Number()
+	done.Result, err = e.Wait(context.WithoutCancel(ctx))
+	giveUp()
+	return r.took(ctx, e, done, err)
+}
+
+// took notes what became of a cell, and says why no other is to come.
+func (r *restoration) took(ctx context.Context, e *Execution, done RestoredCell, err error) (stop string) {
+	first := r.report.Generation == 0
+	switch {
+	case done.Result.TimedOut:
+		stop = r.timeUp
+	case ctx.Err() != nil && (err != nil || done.Result.Status != kernels.StatusOK):
+		stop = context.Cause(ctx).Error()
+	case err != nil:
+		stop = err.Error()
+	case done.Result.Status == kernels.StatusDied && done.Result.Death != nil:
+		stop = done.Result.Death.Cause
+	case done.Result.Status != kernels.StatusOK && e.asks():
+		done.Skipped = readsInput
+	case done.Result.Status != kernels.StatusOK:
+		stop = "the cell failed"
+		if failed := done.Result.Error; failed != nil {
+			stop = strings.TrimSuffix(fmt.Sprintf("the cell failed: %s: %s", failed.Name, clip(failed.Value, 200)), ": ")
+		}
+	case !first && e.Generation() != r.report.Generation:
+		stop = fmt.Sprintf("the kernel of generation %d is lost", r.report.Generation)
+	}
+	if first {
+		r.report.Generation, r.report.Preamble = e.Generation(), e.Preamble()
+	}
+	r.report.Cells = append(r.report.Cells, done)
+	return stop
+}
+
+// asked tells whether a cell of the session's history asked for input.
+func (m *Manager) asked(ctx context.Context, o Owner, id string, number int) bool {
+	e, err := m.Execution(ctx, o, id, number)
+	return err == nil && e.asks()
+}
+
+// asks tells whether the cell has asked for input so far.
+func (e *Execution) asks() bool {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for out, err := range e.OutputsFrom(now, 0) {
+		if err == nil && out.Kind == kernels.OutputInput {
+			return true
+		}
+	}
+	return false
+}
