@@ -29,17 +29,20 @@ func (s *service) readNotebook(ctx context.Context, o sessions.Owner, a address)
 }
 
 // notebookOf makes a notebook of the cells of a session that have run or run now. Cells that never ran did nothing, and
-// are not in it; neither are cells of which nothing is kept any more, and one that runs in another process.
+// are not in it. Of cells that are not kept, or run in another process, it says so.
 func (s *service) notebookOf(ctx context.Context, o sessions.Owner, account sessions.Account) (*notebook.Notebook, error) {
 	b, generation := notebook.NewBuilder(s.bookOf(account)), 0
+	var missing gap
 	for n := 1; n <= account.Executions && ctx.Err() == nil; n++ {
 		e, err := s.Sessions.Execution(ctx, o, account.ID, n)
 		switch kind := fault.KindOf(err); {
 		case err != nil && (kind == fault.NotFound || kind == fault.Conflict):
+			missing.add(n, kind)
 			continue
 		case err != nil:
 			return nil, err
 		}
+		missing.tell(b)
 		info := e.Info()
 		if info.Phase == sessions.PhaseQueued || info.Err != nil {
 			continue
@@ -52,7 +55,33 @@ func (s *service) notebookOf(ctx context.Context, o sessions.Owner, account sess
 			addOutputs(b, e)
 		}
 	}
+	missing.tell(b)
 	return b.Notebook(), context.Cause(ctx)
+}
+
+// gap is cells in a row that a notebook has not.
+type gap struct {
+	from, to int
+	why      fault.Kind
+}
+
+func (g *gap) add(n int, why fault.Kind) {
+	if g.from == 0 {
+		g.from = n
+	}
+	g.to, g.why = n, why
+}
+
+// tell says what is missing, if something is.
+func (g *gap) tell(b *notebook.Builder) {
+	why := "not kept any more"
+	if g.why == fault.Conflict {
+		why = "running in another cellblock process"
+	}
+	if g.from > 0 {
+		b.Missing(g.from, g.to, why)
+	}
+	*g = gap{}
 }
 
 // bookOf is what a notebook says of its session.

@@ -152,3 +152,16 @@ func TestNotebooksBelongToSomebody(t *testing.T) {
 		refused("a token without the scope", `needs the scope "sessions:read"`, uris...)
 	})
 }
+
+// Without a store the oldest cells are forgotten; the notebook says which.
+func TestNotebookOfForgottenCells(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		for i := range 70 {
+			w.run("s", fmt.Sprint("print ", i))
+		}
+		n := w.book("s")
+		if first := n.Cells[0]; first.Type != notebook.Markdown || !strings.Contains(first.Source, "cells 1 to 6 left out here: not kept any more") || len(n.Cells) != 65 {
+			t.Errorf("%d cells, the first %q", len(n.Cells), first.Source)
+		}
+	})
+}

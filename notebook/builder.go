@@ -81,6 +81,15 @@ func (b *Builder) NewKernel(generation int, why string) {
 		"All variables were lost; the cells below ran on a new kernel.", generation, why), Object{"generation": generation})
 }
 
+// Missing says in place of cells that they cannot be had, and why.
+func (b *Builder) Missing(from, to int, why string) {
+	which := fmt.Sprintf("cell %d", from)
+	if to > from {
+		which = fmt.Sprintf("cells %d to %d", from, to)
+	}
+	b.note(fmt.Sprintf("missing-%d", from), fmt.Sprintf("… %s left out here: %s …", which, why), Object{"from": from, "to": to})
+}
+
 // note adds a cell that is no code, but a remark of ours.
 func (b *Builder) note(id, text string, about Object) {
 	b.close()

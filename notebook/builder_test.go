@@ -210,6 +210,18 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestMissing(t *testing.T) {
+	b := NewBuilder(Session{ID: "s"})
+	b.Missing(1, 3, "not kept")
+	b.Begin(Run{Number: 4})
+	b.Missing(5, 5, "elsewhere")
+	n := b.Notebook()
+	if got := []string{n.Cells[0].Source, n.Cells[1].ID, n.Cells[2].Source}; !reflect.DeepEqual(got, []string{
+		"… cells 1 to 3 left out here: not kept …", "cell-4", "… cell 5 left out here: elsewhere …"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestCodeThatDoesNotFit(t *testing.T) {
 	b := NewBuilder(Session{ID: "s"})
 	code := strings.Repeat("x", 1<<20)
