@@ -342,7 +342,7 @@ func (s *saver) flush(ctx context.Context, most time.Duration) error {
 func (s *saver) close(ctx context.Context, most time.Duration) error {
 	err := s.flush(ctx, most)
 	s.stop()
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		for entries := s.next(); entries != nil; entries = s.next() {
 			if err = s.save(entries); err != nil {
 				break
