@@ -307,7 +307,7 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal("the kernel ended with its server; there is nothing to sweep")
 		}
 		// What runs is stopped, what ended meanwhile is taken away.
-		startIn(t, dir, runtime)
+		startIn(t, dir, runtime, "--pool-size", "0")
 		waitFor(t, func() bool { return !processRuns(marker) })
 		if runtime != "local" {
 			waitFor(t, func() bool {

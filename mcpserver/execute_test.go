@@ -251,6 +251,17 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+func TestHealthOfThePool(t *testing.T) {
+	report := HealthReport{Pool: &Pool{Size: 2, Ready: map[string]int{"python": 1, "bash": 2}, Problem: "no\nimage"}}
+	const want = "kernels ready for new sessions: bash 2 of 2, python 1 of 2; the last start failed: no image"
+	if text := healthText(report); !strings.Contains(text, want) {
+		t.Errorf("%s", text)
+	}
+	if text := healthText(HealthReport{}); strings.Contains(text, "ready") {
+		t.Errorf("without a pool: %s", text)
+	}
+}
+
 func TestPanicIsAnErrorOfItsCall(t *testing.T) {
 	w := newWorld(t)
 	w.service.Config.Health = func(context.Context) HealthReport { panic("boom") }

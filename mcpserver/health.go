@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +35,18 @@ type HealthReport struct {
 	Capabilities kernels.Capabilities `json:"capabilities"`
 	// Sessions counts the sessions of all owners by state.
 	Sessions map[string]int `json:"sessions"`
+	// Pool is what is ready for new sessions; nil where none is kept.
+	Pool *Pool `json:"pool,omitempty"`
 	// Problems are what keeps Status from being ok.
 	Problems []Problem `json:"problems"`
+}
+
+// Pool says how many kernels of each language are kept ready, and how many are.
+type Pool struct {
+	Size  int            `json:"size"`
+	Ready map[string]int `json:"ready"`
+	// Problem is why the last start of a kernel for it failed.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Problem is one thing that is wrong, and what the operator must do.
@@ -55,8 +67,12 @@ func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthRep
 	if !started.IsZero() {
 		report.UptimeSeconds = time.Since(started).Round(time.Second).Seconds()
 	}
-	for state, n := range cfg.Sessions.Stats().Sessions {
+	stats := cfg.Sessions.Stats()
+	for state, n := range stats.Sessions {
 		report.Sessions[string(state)] = n
+	}
+	if stats.Pool.Size > 0 {
+		report.Pool = &Pool{Size: stats.Pool.Size, Ready: stats.Pool.Ready, Problem: stats.Pool.Problem}
 	}
 	for _, warning := range report.Capabilities.Warnings {
 		report.Status = HealthDegraded
@@ -106,6 +122,9 @@ func healthText(h HealthReport) string {
 	limits := "limits: memory " + orNot(c.Memory) + ", CPU " + orNot(c.CPU) + ", processes " + orNot(c.PIDs) +
 		"; isolation: network " + orNot(c.Network) + ", files " + orNot(c.Filesystem) + ", processes " + orNot(c.Processes)
 	lines := []string{first, limits}
+	if h.Pool != nil {
+		lines = append(lines, h.Pool.text())
+	}
 	for _, p := range h.Problems {
 		lines = append(lines, "problem: "+p.What)
 		if p.Hint != "" {
@@ -113,6 +132,18 @@ func healthText(h HealthReport) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+func (p *Pool) text() string {
+	var ready []string
+	for _, language := range slices.Sorted(maps.Keys(p.Ready)) {
+		ready = append(ready, fmt.Sprintf("%s %d of %d", language, p.Ready[language], p.Size))
+	}
+	text := "kernels ready for new sessions: " + strings.Join(ready, ", ")
+	if p.Problem != "" {
+		text += "; the last start failed: " + strings.ReplaceAll(p.Problem, "\n", " ")
+	}
+	return text
 }
 
 func orNot(by string) string {

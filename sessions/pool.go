@@ -148,7 +148,7 @@ func later(a, b time.Time) time.Time {
 // fill starts one kernel.
 func (p *pool) fill(language string) {
 	if p.short() {
-		p.failedStart(language, errors.New("memory is short on this host"))
+		p.failedStart(language, fault.New(fault.Unavailable, "memory is short on this host"))
 		return
 	}
 	k, err := p.launch(language)
@@ -178,7 +178,10 @@ func (p *pool) failedStart(language string, err error) {
 	log("no kernel for the pool", "language", language, "error", err, "hint", fault.Hint(err))
 	shelf.notBefore = time.Now().Add(min(poolPause<<min(shelf.failed, 10), maxPoolPause))
 	shelf.failed++
-	shelf.problem = err.Error()
+	shelf.problem = "a kernel could not be started, and the log says why"
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		shelf.problem = known.Error()
+	}
 }
 
 // watch sees to it that a kernel which dies in the pool, or gets old there, is replaced.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
 
@@ -213,7 +214,7 @@ func TestPoolReplacesWhatDiesOrGetsOld(t *testing.T) {
 func TestPoolTriesAgainMoreAndMoreSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{}
-		var broken error = errors.New("there is no engine")
+		var broken error = fault.New(fault.Unavailable, "there is no engine")
 		p.launchErr.Store(&broken)
 		m := newTestManager(t, p, poolOf(1))
 		defer m.Shutdown(context.Background())

@@ -70,7 +70,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
-		Store: a.history, DataDir: cfg.DataDir, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
+		Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
 		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNever(cfg.Sessions.IdleTimeout), MaxLife: orNever(cfg.Sessions.MaxLife),
 		Logger: a.logger,
 	})

@@ -43,6 +43,10 @@ type Config struct {
 	AllowedOrigins []string `koanf:"allowed_origins"`
 	AllowedHosts   []string `koanf:"allowed_hosts"`
 
+	// PoolSize is how many kernels of each language are kept ready, PoolPreload what those of Python have imported already.
+	PoolSize    int      `koanf:"pool_size"`
+	PoolPreload []string `koanf:"pool_preload"`
+
 	// Toolsets are the groups of tools that are offered (mcpserver.CheckToolsets).
 	Toolsets []string `koanf:"toolsets"`
 
@@ -143,6 +147,7 @@ func defaults() map[string]any {
 		"kernel_uid": docker.DefaultUID, "kernel_gid": docker.DefaultUID,
 		"python": "", "shim": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
+		"pool_size": 1, "pool_preload": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m",
 		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",

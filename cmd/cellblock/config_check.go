@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,11 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 )
+
+// maxPool bounds pool_size.
+const maxPool = 32
+
+var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
 
 // check refuses values that break a rule. It makes paths absolute.
 func (c *Config) check() error {
@@ -47,6 +53,16 @@ func (c *Config) check() error {
 	}
 	if err := c.History.check(); err != nil {
 		return err
+	}
+	if c.PoolSize < 0 || c.PoolSize > maxPool {
+		return fault.New(fault.Invalid, "configuration: pool_size is %d", c.PoolSize).
+			WithHint("Use a number from 0, for no pool, to %d.", maxPool)
+	}
+	for _, module := range c.PoolPreload {
+		if !moduleName.MatchString(module) {
+			return fault.New(fault.Invalid, "configuration: pool_preload: %q is no name of a Python module", module).
+				WithHint("Use a list such as numpy,pandas,matplotlib.")
+		}
 	}
 	if err := mcpserver.CheckToolsets(c.Toolsets); err != nil {
 		return fault.New(fault.Invalid, "configuration: toolsets: %w", err)

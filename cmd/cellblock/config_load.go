@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ import (
 type sources struct {
 	flags   *pflag.FlagSet
 	environ []string
+	// defaults are those that the command has of its own.
+	defaults map[string]any
 	// files are candidates in order of preference; only the first that exists is read. When named is set, it must exist.
 	files []string
 	named string
@@ -43,6 +46,7 @@ var foreignEnv = []string{"CELLBLOCK_CONFIG", "CELLBLOCK_TOKEN", "CELLBLOCK_URL"
 func loadConfig(src sources) (*Config, error) {
 	k := koanf.New(".")
 	base := defaults()
+	maps.Copy(base, src.defaults)
 	known := make([]string, 0, len(base))
 	for key := range base {
 		known = append(known, key)

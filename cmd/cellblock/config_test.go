@@ -86,6 +86,43 @@ func TestHistoryLimits(t *testing.T) {
 	}
 }
 
+// A command's own default is under everything that somebody has set.
+func TestPoolSettings(t *testing.T) {
+	for _, tt := range []struct {
+		file    string
+		env     []string
+		size    int
+		preload string
+	}{
+		{"", nil, 0, ""},
+		{"pool_size: 3\npool_preload: [numpy, matplotlib.pyplot]", nil, 3, "numpy matplotlib.pyplot"},
+		{"pool_size: 3", []string{"CELLBLOCK_POOL_SIZE=2", "CELLBLOCK_POOL_PRELOAD=numpy,pandas"}, 2, "numpy pandas"},
+	} {
+		src := sources{environ: tt.env, defaults: map[string]any{"pool_size": 0}}
+		if tt.file != "" {
+			src.named = filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(src.named, []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg, err := loadConfig(src)
+		if err != nil || cfg.PoolSize != tt.size || strings.Join(cfg.PoolPreload, " ") != tt.preload {
+			t.Errorf("%+v: %+v, %v", tt, cfg, err)
+		}
+	}
+	if cfg, err := load(t, "", nil, "--pool-size", "0"); err != nil || cfg.PoolSize != 0 {
+		t.Errorf("flag: %+v %v", cfg, err)
+	}
+	if cfg, err := load(t, "", nil); err != nil || cfg.PoolSize != 1 {
+		t.Errorf("default: %+v %v", cfg, err)
+	}
+	for _, bad := range []string{"pool_size: -1", "pool_size: 1000", "pool_preload: [\"os; evil()\"]", "pool_preload: [a..b]"} {
+		if _, err := load(t, bad, nil); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "pool_") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestLayersInOrder(t *testing.T) {
 	const file = "addr: 127.0.0.1:1\nlog: {level: warn}\nprofiles:\n  session: {memory: 512MB, pids: 64}\ndocker: {host: env:ENGINE}\n"
 	environ := []string{"CELLBLOCK_ADDR=127.0.0.1:2", "CELLBLOCK_PROFILES_SESSION_PIDS=32", "ENGINE=unix:///engine.sock", "LOG_LEVEL=ERROR"}

@@ -59,11 +59,11 @@ type doctor struct {
 	logger *slog.Logger
 }
 
-var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "data"}
+var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "data", "pool"}
 
 func (d doctor) checks() map[string]func(context.Context) finding {
 	return map[string]func(context.Context) finding{
-		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "data": d.data,
+		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "data": d.data, "pool": d.pool,
 	}
 }
 
@@ -234,6 +234,18 @@ func (d doctor) data(context.Context) finding {
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
+	return f
+}
+
+// pool says what is kept ready; how much of it there is, the health of a running server tells.
+func (d doctor) pool(context.Context) finding {
+	f := finding{name: "pool", found: fmt.Sprintf("%d ready for each language", d.cfg.PoolSize)}
+	if d.cfg.PoolSize == 0 {
+		f.found = "no kernel is kept ready (pool_size)"
+	}
+	if len(d.cfg.PoolPreload) > 0 {
+		f.notes = []string{"with " + strings.Join(d.cfg.PoolPreload, ", ") + " imported"}
+	}
 	return f
 }
 

@@ -117,17 +117,21 @@ func addServerFlags(cmd *cobra.Command) {
 	flags.Bool("allow-unenforced", false, "launch kernels although this host ignores one of their limits")
 	flags.String("docker-host", "", "the engine's address (default: DOCKER_HOST, then the usual sockets)")
 	flags.String("docker-carrier", "", "how the server reaches a container: auto, socket or stdio (default auto)")
+	flags.String("pool-size", "", "kernels of each language that are kept ready for new sessions (default 1; 0 for stdio)")
 	flags.String("toolsets", "", "groups of tools to offer: execute, sessions, files, images (default execute,sessions,files)")
 	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
 }
 
 // configFor loads the configuration as a command sees it.
-func configFor(cmd *cobra.Command) (*Config, error) {
+func configFor(cmd *cobra.Command) (*Config, error) { return configOver(cmd, nil) }
+
+// configOver is configFor for a command that has defaults of its own.
+func configOver(cmd *cobra.Command, own map[string]any) (*Config, error) {
 	named, _ := cmd.Flags().GetString("config")
 	if named == "" {
 		named = os.Getenv("CELLBLOCK_CONFIG")
 	}
-	return loadConfig(sources{flags: cmd.Flags(), environ: os.Environ(), files: configFiles(), named: named})
+	return loadConfig(sources{flags: cmd.Flags(), environ: os.Environ(), defaults: own, files: configFiles(), named: named})
 }
 
 // newLogger writes to stderr; stdout belongs to the protocol and to results.

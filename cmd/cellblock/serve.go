@@ -89,6 +89,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		a.logger.Info("stopping: what runs has ten seconds to end; a second signal stops at once")
 	})()
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
+	a.sessions.StartPool()
 	return web.Serve(graceful, forced, listener, handler)
 }
 

@@ -28,7 +28,8 @@ Claude Desktop. The kernels end with it; files in workspaces are kept.`,
 }
 
 func runStdio(cmd *cobra.Command) error {
-	cfg, err := configFor(cmd)
+	// Clients start such a process each, and keep it for days: a kernel that waits in every one of them costs too much.
+	cfg, err := configOver(cmd, map[string]any{"pool_size": 0})
 	if err != nil {
 		return err
 	}
@@ -42,6 +43,7 @@ func runStdio(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	a.sessions.StartPool()
 	err = a.dispatcher.ServeStdio(graceful, os.Stdin, os.Stdout)
 	if errors.Is(err, context.Canceled) || errors.Is(err, transport.ErrDisconnected) {
 		err = nil // stopped by a signal, as asked; or the client has gone, which is how a client ends this
