@@ -178,6 +178,9 @@ func (s *service) readOutput(e *sessions.Execution, a address) ([]mcp.ResourceCo
 // readForms is one output in all its forms.
 func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceContents, error) {
 	out, ok := outputAt(e, a.index)
+	if !ok && out.Notice != nil {
+		return nil, fault.New(fault.NotFound, "output %d of cell %d of session %q is not kept: %s", a.index, a.execution, a.session, out.Notice)
+	}
 	if !ok {
 		return nil, fault.New(fault.NotFound, "cell %d of session %q has no output %d", a.execution, a.session, a.index)
 	}
@@ -192,19 +195,25 @@ func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceCon
 	return formsOf(out, a.uri), nil
 }
 
-// outputAt returns the output of an index, if it is kept.
-func outputAt(e *sessions.Execution, index int) (kernels.Output, bool) {
+// outputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one.
+func outputAt(e *sessions.Execution, index int) (out kernels.Output, ok bool) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	for out, err := range e.OutputsFrom(now, index) {
-		if err == nil && out.Kind != kernels.OutputNotice {
-			return out.Output, out.Index == index
+	for next, err := range e.OutputsFrom(now, index) {
+		switch {
+		case err != nil:
+		case next.Kind != kernels.OutputNotice && next.Index == index:
+			return next.Output, true
+		case next.Kind != kernels.OutputNotice:
+			return out, false
+		case out.Notice == nil:
+			out = next.Output
 		}
 	}
-	for _, out := range e.LateFrom(index) {
-		return out.Output, out.Index == index
+	for _, next := range e.LateFrom(index) {
+		return next.Output, next.Kind != kernels.OutputNotice && next.Index == index
 	}
-	return kernels.Output{}, false
+	return out, false
 }
 
 func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {
