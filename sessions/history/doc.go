@@ -15,7 +15,8 @@
 // A large output's file is written aside, forced to the disk, renamed into place, and its folder forced, before the row
 // that names it is committed. So a row never names a file that is not there, even after a loss of power. The other way
 // round it can happen: files that no row names are removed when the last row that named them goes, when their commit is
-// refused, and, for a process that was killed in between, when the store is opened (sweep.go).
+// refused, and, for a process that was killed in between, when the store is opened (sweep.go). While somebody copies the
+// history (snapshot.go) no file goes: he holds a lock on the folder, and what is left so is swept later (hold.go).
 //
 // # Who writes
 //
@@ -27,6 +28,14 @@
 // Several processes may use one folder. SQLite lets one write at a time and the others wait (busy_timeout). A session is
 // worked on by one of them, the one whose name stands in sessions.holder: its slot, and a word that it made up when it
 // started, so that a later process in the same slot is not taken for it.
+//
+// # How long
+//
+// The store keeps itself within Options.MaxAge and MaxBytes (retention.go), from the start on and every few minutes: the
+// outputs of the executions that ended first go, of whatever session, then executions, then sessions that nobody has
+// claimed. An execution says what was dropped of it, and in the place of its outputs stands a notice (dropped.go). What
+// has not ended in a session that somebody works on is left alone. Each transaction deletes little, so that commits pass
+// between; so it is with giving the disk back.
 //
 // # Versions
 //

@@ -52,7 +52,6 @@ func TestOldDatabasesAreMigrated(t *testing.T) {
 		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
 			folder, large := old(t, version)
 			s := limited(t, Options{Folder: folder})
-			defer closeStore(t, s)
 			if v, err := schemaVersion(t.Context(), s.read); err != nil || v != len(migrations) {
 				t.Errorf("it has version %d, %v", v, err)
 			}
@@ -67,10 +66,14 @@ func TestOldDatabasesAreMigrated(t *testing.T) {
 			}
 			ran(t, s, 11, 3, true, "on")
 			wantTold(t, s, 11, 3, 0, "0:on")
-			s.maxAge = time.Hour
+			closeStore(t, s)
+
+			s = limited(t, Options{Folder: folder, MaxAge: time.Hour})
+			defer closeStore(t, s)
 			if err := s.retain(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
+			settled(t, s)
 			wantNamedFilesOnly(t, s)
 			if u, err := s.Usage(t.Context()); err != nil || u.Sessions != 1 || u.Executions != 2 {
 				t.Errorf("of what is old is left %+v, %v", u, err) // the cell that nobody ended, and the new one

@@ -48,6 +48,7 @@ type load struct {
 	done   sync.WaitGroup
 	much   chan struct{} // closed by enough: there is something to lose
 	enough func()
+	end    func()
 }
 
 const loadText = "small"
@@ -59,10 +60,12 @@ func loadLarge(ref sessions.SessionRef, number int) string {
 func startLoad(t *testing.T, s *Store, writers int) *load {
 	l := &load{acked: map[sessions.SessionRef]int{}, stop: make(chan struct{}), much: make(chan struct{})}
 	l.enough = sync.OnceFunc(func() { close(l.much) })
+	l.end = sync.OnceFunc(func() { close(l.stop); l.done.Wait() })
 	for w := range writers {
 		ref := claim(t, s, fmt.Sprint("writer-", w))
 		l.done.Go(func() { l.write(t, s, ref, fmt.Sprint("brief-", w)) })
 	}
+	t.Cleanup(l.end)
 	return l
 }
 
@@ -85,11 +88,6 @@ func (l *load) write(t *testing.T, s *Store, ref sessions.SessionRef, brief stri
 			t.Error(err)
 		}
 	}
-}
-
-func (l *load) end() {
-	close(l.stop)
-	l.done.Wait()
 }
 
 func (l *load) so() map[sessions.SessionRef]int {
@@ -115,7 +113,6 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	acked[deleted] = 1
 	snap, err := TakeSnapshot(t.Context(), folder, filepath.Join(to, FileName))
 	if err != nil {
-		l.end()
 		t.Fatal(err)
 	}
 	if err := s.Delete(t.Context(), sessions.Owner{}, "deleted"); err != nil { // the snapshot has it
