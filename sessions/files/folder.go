@@ -60,6 +60,10 @@ func Open(dir string, uid, gid int) (*Folder, error) {
 	return &Folder{root: root, uid: uid, gid: gid}, nil
 }
 
+// openDir opens a folder as a root of its own. OpenRoot alone waits where its last element is a pipe that nobody writes to;
+// what is on the way can only be a folder, or a link to one.
+func openDir(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(name + "/.") }
+
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		{open, "out", fault.Invalid, "leads out"}, {open, "up", fault.Invalid, "leads out"}, {open, "updir/secret", fault.Invalid, "leads out"},
 		{open, "chain", fault.Invalid, "leads out"}, {open, "loop", fault.Invalid, "too many"}, {open, "proc/etc/passwd", fault.Invalid, "leads out"},
 		{write, "updir/new", fault.Invalid, "leads out"}, {write, "proc/tmp/new", fault.Invalid, "leads out"}, {write, ".", fault.Invalid, "workspace itself"},
-		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "d/x/y", fault.NotFound, "there is no"},
+		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "pipe/x", fault.NotFound, "there is no"}, {write, "d/x/y", fault.NotFound, "there is no"},
 		{write, strings.Repeat("n", 300), fault.Invalid, "name too long"},
 		{remove, ".", fault.Invalid, "workspace itself"}, {removeAll, "/workspace", fault.Invalid, "workspace itself"}, {remove, "nothing", fault.NotFound, "there is no"},
 		{remove, "d", fault.Conflict, "recursive=true"}, {removeAll, "updir/w", fault.Invalid, "leads out"}, {removeAll, "updir/secret", fault.Invalid, "leads out"},
@@ -240,5 +241,44 @@ func TestScan(t *testing.T) {
 	}
 	if _, ok := f.Scan(); ok {
 		t.Error("too many files are no reason to stop")
+	}
+}
+
+// A folder is deleted however much is in it and however deep it goes, with few descriptors.
+func TestDeleteDeepAndMany(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	at, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 600 {
+		if err := at.Mkdir("deep", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := at.OpenRoot("deep")
+		at.Close()
+		if at = next; err != nil {
+			t.Fatal(err)
+		}
+	}
+	at.Close()
+	for i := range 3000 {
+		put(t, filepath.Join(dir, "deep", strconv.Itoa(i%30), strconv.Itoa(i)), "")
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 100
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Delete("deep", true)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
 	}
 }

@@ -109,7 +109,7 @@ func (w *walk) run(from string) {
 // folder visits what is in one folder and returns the folders among that.
 func (w *walk) folder(at string) (folders []string) {
 	// Each folder is a root of its own: what it is called may be something else by now, but never outside.
-	dir, err := w.root.OpenRoot(at)
+	dir, err := openDir(w.root, at)
 	if err != nil {
 		w.partial = true
 		return nil

@@ -53,7 +53,7 @@ func TestRaces(t *testing.T) {
 	stop := make(chan struct{})
 	var racing sync.WaitGroup
 	racing.Go(func() { swap(t, filepath.Join(dir, "x"), stop, file, out, pipe) })
-	racing.Go(func() { swap(t, filepath.Join(dir, "d"), stop, folder, outFolder) })
+	racing.Go(func() { swap(t, filepath.Join(dir, "d"), stop, folder, outFolder, pipe) })
 	done := make(chan int)
 	go func() {
 		reads := 0

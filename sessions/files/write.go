@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"cellblock/internal/fault"
 )
@@ -24,7 +26,7 @@ func (f *Folder) Write(name string, content []byte) (e Entry, created bool, err 
 		return Entry{}, false, explain(name, err)
 	}
 	// From here on everything happens in this one folder, wherever user code may move it meanwhile.
-	dir, err := f.root.OpenRoot(path.Dir(name))
+	dir, err := openDir(f.root, path.Dir(name))
 	if err != nil {
 		return Entry{}, false, explain(name, err)
 	}
@@ -134,7 +136,45 @@ func (f *Folder) Delete(name string, recursive bool) (Entry, error) {
 		return Entry{}, fault.New(fault.Conflict, "%q is a folder that is not empty", e.Path).
 			WithHint("pass recursive=true to delete it with all that is in it")
 	}
-	return e, explainNil(e.Path, f.root.RemoveAll(e.Path))
+	return e, explainNil(e.Path, f.deleteAll(e.Path))
+}
+
+// maxDeleting bounds the time for one folder: user code may go on filling it.
+const maxDeleting = 30 * time.Second
+
+// deleteAll deletes a folder with all that is in it. Unlike RemoveAll it holds no folder open for each level, of which user
+// code can make more than there are descriptors.
+func (f *Folder) deleteAll(name string) error {
+	for until := time.Now().Add(maxDeleting); ; {
+		deleted, folders := 0, []string{name}
+		w := walk{root: f.root, left: maxLooked, until: until, follow: func(string) bool { return true }}
+		w.visit = func(dir *os.Root, base, full string) bool {
+			if dir.Remove(base) == nil {
+				deleted++
+				return false
+			}
+			info, err := dir.Lstat(base)
+			if err != nil || !info.IsDir() {
+				return false
+			}
+			folders = append(folders, full)
+			return true
+		}
+		w.run(name)
+		var err error
+		for _, folder := range slices.Backward(folders) {
+			if err = f.root.Remove(folder); err == nil {
+				deleted++
+			}
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if deleted == 0 || time.Now().After(until) {
+			return fault.New(fault.Conflict, "not all of %q could be deleted: %w", name, bare(err)).
+				WithHint("permissions may forbid it, or code may go on writing there")
+		}
+	}
 }
 
 func explainNil(name string, err error) error {
