@@ -286,7 +286,8 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// Item 10: what a killed server leaves behind is stopped by the next one on the same data folder, and by no other.
+// Item 10: kernels that a killed server leaves behind belong to the next one on the same data folder, and to no other; those
+// that no session knows any more are stopped.
 func TestOrphansAreSwept(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
@@ -294,17 +295,24 @@ func TestOrphansAreSwept(t *testing.T) {
 		marker := newMarker()
 		python(t, killed.connect(t, killed.token(t)), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 
+		start(t, runtime).stop(t) // another installation
 		neighbour := startIn(t, dir, runtime)
 		if !processRuns(marker) {
-			t.Fatal("a second process on the data folder stopped the first one's kernels")
+			t.Fatal("a second process on the data folder, or another installation, stopped the first one's kernels")
 		}
 		neighbour.stop(t)
-		if err := killed.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		<-killed.exited
+		killed.kill(t)
 		if !processRuns(marker) {
 			t.Fatal("the kernel ended with its server; there is nothing to sweep")
+		}
+		start(t, runtime).stop(t)
+		for _, path := range []string{"cellblock.db", "cellblock.db-wal", "cellblock.db-shm"} {
+			if err := os.Remove(filepath.Join(dir, path)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
+		if !processRuns(marker) {
+			t.Fatal("another installation stopped the kernel")
 		}
 		// What runs is stopped, what ended meanwhile is taken away.
 		startIn(t, dir, runtime, "--pool-size", "0")

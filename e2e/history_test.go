@@ -49,11 +49,10 @@ func TestHistoryOutlivesTheServer(t *testing.T) {
 				}
 			}
 		}
-		lost := get(4)
-		wantText(t, lost.text, "begun", "he server that ran this cell ended")
-		next := python(t, c, "kept", "print('on')")
-		wantText(t, next.text, "cell 5", "variables", "on")
-		wantText(t, call(t, c, "list_executions", map[string]any{"session_id": "kept"}).text, "line", "missing", "kernel died", "on")
+		call(t, c, "interrupt_session", map[string]any{"session_id": "kept"})
+		wantText(t, get(4).text, "begun", "KeyboardInterrupt")
+		wantText(t, python(t, c, "kept", "print('on')").text, "cell 5", "on")
+		wantText(t, call(t, c, "list_executions", map[string]any{"session_id": "kept"}).text, "line", "missing", "interrupted", "on")
 
 		// A close that deletes the files deletes this, too.
 		if r := call(t, c, "close_session", map[string]any{"session_id": "kept", "delete_files": true}); r.isError {

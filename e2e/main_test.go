@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"regexp"
@@ -74,7 +76,8 @@ type server struct {
 
 var endpoint = regexp.MustCompile(`http://[^ ]+/mcp`)
 
-// start starts a server with folders of its own and waits until it says that it is ready.
+// start starts a server with folders of its own and waits until it says that it is ready. Its kernels end with it, unless the
+// arguments say otherwise.
 func start(t *testing.T, runtime string, args ...string) *server {
 	t.Helper()
 	return startIn(t, t.TempDir(), runtime, args...)
@@ -82,13 +85,9 @@ func start(t *testing.T, runtime string, args ...string) *server {
 
 func startIn(t *testing.T, dataDir, runtime string, args ...string) *server {
 	t.Helper()
-	runDir, err := os.MkdirTemp("/tmp", "cb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(runDir) })
 	s := &server{dataDir: dataDir, exited: make(chan struct{})}
-	all := append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir, "--run-dir", runDir}, runtimeFlags(runtime)...)
+	all := append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir, "--run-dir", runDirOf(t, dataDir), "--on-shutdown", "stop"},
+		runtimeFlags(runtime)...)
 	s.cmd = exec.Command(rig.Cellblock(), append(all, args...)...)
 	s.cmd.Env = rig.Environment()
 	stderr, err := s.cmd.StderrPipe()
@@ -115,6 +114,17 @@ func startIn(t *testing.T, dataDir, runtime string, args ...string) *server {
 	}
 	s.url = endpoint.FindString(s.ready)
 	return s
+}
+
+// runDirOf is the run folder of whoever uses a data folder: a short path, because sockets lie there.
+func runDirOf(t *testing.T, dataDir string) string {
+	t.Helper()
+	dir := fmt.Sprintf("/tmp/cb%x", crc32.ChecksumIEEE([]byte(dataDir)))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 func runtimeFlags(runtime string) []string {

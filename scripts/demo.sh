@@ -18,7 +18,7 @@ if bin/cellblock doctor --check engine >/dev/null 2>&1 && ! bin/cellblock doctor
 fi
 
 RUN=$(mktemp -d /tmp/cb-demo.XXXXXX)
-bin/cellblock serve --addr 127.0.0.1:0 --data-dir "$STATE/data" --run-dir "$RUN" >"$STATE/server.out" 2>"$STATE/server.log" &
+bin/cellblock serve --addr 127.0.0.1:0 --data-dir "$STATE/data" --run-dir "$RUN" --on-shutdown stop >"$STATE/server.out" 2>"$STATE/server.log" &
 SERVER=$!
 trap 'kill $SERVER 2>/dev/null || true; wait $SERVER 2>/dev/null || true; rm -rf "$RUN"' EXIT
 

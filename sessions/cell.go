@@ -21,6 +21,10 @@ type run struct {
 	unsent error
 	// running is the cell in the kernel's client; nil when it did not get there. Valid once sent is closed.
 	running cell
+	// doubt tells that an earlier process was to send the cell, and nobody knows whether it did.
+	doubt bool
+	// cutOff tells that the cell was not followed any more; it may run on.
+	cutOff bool
 	// ended is closed when outcome is final.
 	ended   chan struct{}
 	outcome kernels.Result
@@ -44,10 +48,17 @@ func (s *session) runCell(e *Execution) {
 	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
 	go r.follow(ctx, sending, s.kernel.client)
+	r.toEnd(cancel)
+}
+
+// toEnd sees a cell that is being followed through.
+func (r *run) toEnd(abandon context.CancelFunc) {
 	r.supervise()
-	r.await(cancel)
+	r.await(abandon)
 	r.e.dropPrompt()
-	r.conclude()
+	if !r.left() {
+		r.conclude()
+	}
 }
 
 // follow sends the cell, which takes its time while the connection to the kernel is down, and records what it produces.
@@ -83,6 +94,9 @@ func (r *run) drain(ctx context.Context) {
 		out, err := r.running.Next(ctx)
 		switch {
 		case err == nil:
+			if r.doubted() { // that nothing more will come is all that can be said of it
+				continue
+			}
 			if out.Kind == kernels.OutputInput {
 				r.ask(out) // before readers get to see it
 			}
@@ -92,7 +106,7 @@ func (r *run) drain(ctx context.Context) {
 			r.outcome = r.running.Result()
 			return
 		default:
-			r.outcome = r.fallen(err)
+			r.outcome, r.cutOff = r.fallen(err), ctx.Err() != nil
 			return
 		}
 	}
@@ -101,6 +115,8 @@ func (r *run) drain(ctx context.Context) {
 // neverSent is the error of a cell that did not reach its kernel, though that lives.
 func (r *run) neverSent() error {
 	switch {
+	case errors.Is(r.unsent, errNotSent):
+		return errRestarted()
 	case r.cancelled:
 		return fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
 	case r.timedOut:
@@ -122,7 +138,7 @@ func (r *run) fallen(err error) kernels.Result {
 
 // supervise waits for the cell's end, or for the first thing that ends it before.
 func (r *run) supervise() {
-	timeout := time.NewTimer(r.e.timeout)
+	timeout := time.NewTimer(r.e.timeLeft(time.Now()))
 	defer timeout.Stop()
 	for r.event(timeout) {
 	}

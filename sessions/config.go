@@ -54,6 +54,8 @@ type Config struct {
 	// IdleTimeout is how long a kernel waits for its next cell before it is culled (30 min), MaxLife how long it may live in
 	// all (24 h). Negative: for ever.
 	IdleTimeout, MaxLife time.Duration
+	// Unattended is how long a kernel goes on while no server is there (24 h). Negative: for ever.
+	Unattended time.Duration
 	// PromptTimeout is how long a cell that called input() waits for its user (5 min).
 	PromptTimeout time.Duration
 	// PoolSize is how many kernels of each language are kept ready for sessions to come, once StartPool was called.
@@ -86,6 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MintedIdle, 5*time.Minute)
 	setDefault(&c.IdleTimeout, 30*time.Minute)
 	setDefault(&c.MaxLife, 24*time.Hour)
+	setDefault(&c.Unattended, 24*time.Hour)
 	setDefault(&c.PromptTimeout, 5*time.Minute)
 	setDefault(&c.MaxQueue, 32)
 	if c.Store != nil {

@@ -32,6 +32,7 @@ type fakeProvisioner struct {
 	mu       sync.Mutex
 	specs    []kernels.Spec
 	clients  []*fakeClient
+	kernels  map[string]*fakeHandle // by id, while they run
 }
 
 var _ kernels.Provisioner = (*fakeProvisioner)(nil)
@@ -52,15 +53,34 @@ func (p *fakeProvisioner) Launch(ctx context.Context, spec kernels.Spec) (kernel
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.specs = append(p.specs, spec)
-	return &fakeHandle{p: p, exited: make(chan struct{})}, nil
+	h := &fakeHandle{p: p, id: spec.ID, exited: make(chan struct{})}
+	if p.kernels == nil {
+		p.kernels = map[string]*fakeHandle{}
+	}
+	p.kernels[spec.ID] = h
+	return h, nil
 }
 
-func (p *fakeProvisioner) Attach(context.Context, kernels.Ref) (kernels.Handle, error) {
+func (p *fakeProvisioner) Attach(_ context.Context, ref kernels.Ref) (kernels.Handle, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.kernels[ref.KernelID]; h != nil {
+		return h, nil
+	}
 	return nil, kernels.ErrGone
 }
-func (p *fakeProvisioner) List(context.Context) ([]kernels.Ref, error) { return nil, nil }
-func (p *fakeProvisioner) Health(context.Context) error                { return nil }
-func (p *fakeProvisioner) Close() error                                { return nil }
+
+func (p *fakeProvisioner) List(context.Context) (refs []kernels.Ref, _ error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.kernels {
+		refs = append(refs, h.Ref())
+	}
+	return refs, nil
+}
+
+func (p *fakeProvisioner) Health(context.Context) error { return nil }
+func (p *fakeProvisioner) Close() error                 { return nil }
 func (p *fakeProvisioner) Capabilities() kernels.Capabilities {
 	return kernels.Capabilities{UID: 65534, GID: 65534}
 }
@@ -73,12 +93,13 @@ func (p *fakeProvisioner) last() *fakeClient {
 
 type fakeHandle struct {
 	p      *fakeProvisioner
+	id     string
 	once   sync.Once
 	exited chan struct{}
 	client *fakeClient
 }
 
-func (h *fakeHandle) Ref() kernels.Ref                       { return kernels.Ref{Provisioner: "fake"} }
+func (h *fakeHandle) Ref() kernels.Ref                       { return kernels.Ref{Provisioner: "fake", KernelID: h.id} }
 func (h *fakeHandle) Dial(context.Context) (net.Conn, error) { return nil, errors.New("no stream") }
 func (h *fakeHandle) Exited() <-chan struct{}                { return h.exited }
 func (h *fakeHandle) Status() kernels.ExitStatus             { return kernels.ExitStatus{Code: -1, Asked: true} }
@@ -94,6 +115,9 @@ func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
 			h.client.die(kernels.Death{Cause: "the kernel was stopped", Asked: true})
 		}
 		h.p.live.Add(-1)
+		h.p.mu.Lock()
+		delete(h.p.kernels, h.id)
+		h.p.mu.Unlock()
 		close(h.exited)
 	})
 	return nil
@@ -102,6 +126,9 @@ func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
 // connect is the Manager's connectFunc for fake handles.
 func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels.Options) (client, error) {
 	h := d.(*fakeHandle)
+	if h.client != nil { // an earlier process has launched it
+		return adoptingClient{h.client}, nil
+	}
 	c := &fakeClient{p: p, late: o.Late, done: make(chan struct{})}
 	h.client = c
 	p.mu.Lock()
@@ -158,7 +185,7 @@ func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cel
 	return e, nil
 }
 
-// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it),
+// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it), "steps N",
 // "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
 func (c *fakeClient) play(e *fakeCell) {
 	word, rest, _ := strings.Cut(e.code, " ")
@@ -179,6 +206,18 @@ func (c *fakeClient) play(e *fakeCell) {
 			e.end(kernels.Result{Status: kernels.StatusOK})
 		case <-e.done:
 		}
+	case "steps": // N lines, a second apart
+		var n int
+		fmt.Sscan(rest, &n)
+		for i := range n {
+			e.print(fmt.Sprintf("line %d\n", i))
+			select {
+			case <-time.After(time.Second):
+			case <-e.done:
+				return
+			}
+		}
+		e.end(kernels.Result{Status: kernels.StatusOK})
 	case "stubborn":
 		<-e.done
 	case "die":
@@ -265,7 +304,46 @@ func (c *fakeClient) die(d kernels.Death) {
 
 func (c *fakeClient) Done() <-chan struct{} { return c.done }
 func (c *fakeClient) Err() error            { c.mu.Lock(); defer c.mu.Unlock(); return c.err }
-func (c *fakeClient) Close() error          { c.die(kernels.Death{Cause: "closed", Asked: true}); return nil }
+func (c *fakeClient) Close() error          { return nil } // the kernel goes on
+
+// There was no earlier client: see adoptingClient.
+func (c *fakeClient) Adopted(string) (cell, bool) { return nil, false }
+func (c *fakeClient) CaughtUp() <-chan struct{}   { return begun }
+func (c *fakeClient) ReleaseLate(string, uint64)  {}
+
+// adoptingClient is the client of a kernel that an earlier process has launched. The shim behind it has acknowledged
+// nothing: all that a cell has put out comes again.
+type adoptingClient struct{ *fakeClient }
+
+func (c adoptingClient) Adopted(msgID string) (cell, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.cells {
+		if e.id == msgID {
+			return &adoptedCell{fakeCell: e}, true
+		}
+	}
+	// It was never sent: a fence would tell.
+	lost := &fakeCell{id: msgID, changed: make(chan struct{}), done: make(chan struct{}), result: kernels.Result{Status: kernels.StatusIncomplete}}
+	close(lost.done)
+	return &adoptedCell{fakeCell: lost, unseen: true}, true
+}
+
+// adoptedCell is read from its beginning again.
+type adoptedCell struct {
+	*fakeCell
+	at     int
+	unseen bool
+}
+
+func (e *adoptedCell) Next(ctx context.Context) (kernels.Output, error) { return e.next(ctx, &e.at) }
+
+func (e *adoptedCell) Begun() <-chan struct{} {
+	if e.unseen {
+		return nil
+	}
+	return begun
+}
 
 // fakeCell is one execution of the fake kernel.
 type fakeCell struct {
@@ -289,6 +367,7 @@ func (e *fakeCell) print(text string) {
 func (e *fakeCell) put(out kernels.Output) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	out.Seq = fakeSeq.Add(1)
 	e.outs = append(e.outs, out)
 	close(e.changed)
 	e.changed = make(chan struct{})
@@ -335,12 +414,18 @@ func (e *fakeCell) awaitSignal(name string) <-chan struct{} {
 	return got
 }
 
-func (e *fakeCell) Next(ctx context.Context) (kernels.Output, error) {
+// fakeSeq numbers outputs as shims do, but for all kernels together.
+var fakeSeq atomic.Uint64
+
+func (e *fakeCell) Next(ctx context.Context) (kernels.Output, error) { return e.next(ctx, &e.read) }
+
+// next is Next for a reader that has got so far.
+func (e *fakeCell) next(ctx context.Context, read *int) (kernels.Output, error) {
 	for {
 		e.mu.Lock()
-		if e.read < len(e.outs) {
-			out := e.outs[e.read]
-			e.read++
+		if *read < len(e.outs) {
+			out := e.outs[*read]
+			*read++
 			e.mu.Unlock()
 			return out, nil
 		}
@@ -349,7 +434,7 @@ func (e *fakeCell) Next(ctx context.Context) (kernels.Output, error) {
 		select {
 		case <-changed:
 		case <-e.done:
-			if e.drained() {
+			if e.drained(*read) {
 				return kernels.Output{}, io.EOF
 			}
 		case <-ctx.Done():
@@ -358,10 +443,10 @@ func (e *fakeCell) Next(ctx context.Context) (kernels.Output, error) {
 	}
 }
 
-func (e *fakeCell) drained() bool {
+func (e *fakeCell) drained(read int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.read == len(e.outs)
+	return read == len(e.outs)
 }
 
 func (e *fakeCell) Hold()          {}

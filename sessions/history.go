@@ -26,6 +26,11 @@ const serverEnded = "the server that ran it ended"
 // lookBack finds out what there was of the session, so that its cells can be numbered.
 func (s *session) lookBack() {
 	defer close(s.opened)
+	defer func() {
+		if !s.leftOver() {
+			close(s.settled)
+		}
+	}()
 	if s.saver == nil {
 		return
 	}
@@ -86,7 +91,6 @@ func (s *session) claim() {
 	defer cancel()
 	err := s.saver.open(ctx, s.past.Executions+1)
 	if err == nil {
-		s.closeLeft(ctx)
 		return
 	}
 	s.mu.Lock()
@@ -96,34 +100,11 @@ func (s *session) claim() {
 	s.failQueue(err)
 }
 
-// closeLeft writes down the end of what a process that was killed has left open: nobody lived to do it.
-func (s *session) closeLeft(ctx context.Context) {
-	if s.past.Ref == 0 || s.before != nil || !s.past.Closed.IsZero() {
-		return
-	}
-	store := s.manager.cfg.Store
-	generations, err := store.Generations(ctx, s.past.Ref)
-	if n := len(generations); n > 0 && generations[n-1].Ended.IsZero() {
-		s.save(GenerationEnded{Number: generations[n-1].Number, Ended: s.past.Used, Why: serverEnded})
-	}
-	from := s.past.Executions - s.manager.cfg.MaxQueue - 1
-	executions, otherErr := store.Executions(ctx, s.past.Ref, from, s.past.Executions)
-	for _, e := range executions {
-		if e.Ended.IsZero() {
-			e = leftOpen(e, s.past.Used)
-			s.save(ExecutionEnded{Number: e.Number, Ended: e.Ended, Result: e.Result, Failure: e.Failure, Own: e.Outputs})
-		}
-	}
-	if err = errors.Join(err, otherErr); err != nil {
-		s.log.Error("what the session did earlier cannot be read", "error", err)
-	}
-}
-
 // leftOpen is an execution whose end nobody wrote down, with the end that it must have had.
 func leftOpen(e StoredExecution, at time.Time) StoredExecution {
 	e.Ended, e.Own = at, e.Outputs
 	if e.Started.IsZero() {
-		e.Failure = fault.New(fault.Unavailable, "the server ended before this cell ran").WithHint("run it again")
+		e.Failure = errRestarted()
 		return e
 	}
 	const cause = "the server that ran this cell ended"

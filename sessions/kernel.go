@@ -23,6 +23,10 @@ type client interface {
 	Done() <-chan struct{}
 	Err() error
 	Close() error
+	// Adopted, CaughtUp and ReleaseLate are for a kernel that an earlier process launched.
+	Adopted(msgID string) (cell, bool)
+	CaughtUp() <-chan struct{}
+	ReleaseLate(msgID string, seq uint64)
 }
 
 // cell is what a session needs of a *kernels.Execution.
@@ -55,6 +59,11 @@ func (c liveClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell
 		return nil, err
 	}
 	return e, nil
+}
+
+func (c liveClient) Adopted(msgID string) (cell, bool) {
+	e, ok := c.Client.Execution(msgID)
+	return e, ok
 }
 
 // kernel is one launched kernel with the connection to it.
@@ -156,7 +165,8 @@ func (s *session) launch(ctx context.Context) error {
 // spec is what kernels of a language are launched as, without what is each one's own.
 func (m *Manager) spec(language string) kernels.Spec {
 	runtime := m.cfg.Runtimes[language]
-	return kernels.Spec{Kernelspec: runtime.Kernelspec, Image: runtime.Image, Limits: m.cfg.Limits, Env: m.cfg.Env}
+	return kernels.Spec{Kernelspec: runtime.Kernelspec, Image: runtime.Image, Limits: m.cfg.Limits, Env: m.cfg.Env,
+		Patience: max(m.cfg.Unattended, 0)}
 }
 
 // folderGiven notes in which folder the next kernel works: whether files are there, and whether cells have run there before.

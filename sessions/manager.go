@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +26,8 @@ type Manager struct {
 	past     *past
 	closed   bool
 	cells    int
+	leaving  *ending        // why sessions end that leave their kernels running
+	left     int            // how many have
 	running  sync.WaitGroup // sessions' goroutines
 }
 
@@ -174,7 +175,7 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 	s := &session{
 		manager: m, key: k, language: language, minted: minted, created: time.Now(), lastUsed: time.Now(),
 		log:  m.cfg.Logger.With("session", k.id),
-		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}), opened: make(chan struct{}),
+		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if m.cfg.Store != nil {
 		s.saver = newSaver(m.cfg.Store, StoredSession{Owner: k.owner, ID: k.id, Language: language, Created: s.created}, s.log)
@@ -215,6 +216,7 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	sentence, remembered := m.past.get(k)
 	m.mu.Unlock()
 	if s != nil && !s.ended() {
+		<-s.settled // soon: see reattachTime
 		return s, nil
 	}
 	err := fault.New(fault.NotFound, "there is no session %q", id).
@@ -344,24 +346,5 @@ func (m *Manager) Stats() Stats {
 // Unavailable, new calls are refused. It returns when no kernel is left, or with ctx's error and how many are. It may be
 // called again.
 func (m *Manager) Shutdown(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed = true
-	m.pool.cancel()
-	for _, s := range m.sessions {
-		s.close(&ending{fault.Unavailable, "the server is shutting down"}, false)
-	}
-	m.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		m.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return fmt.Errorf("%d sessions are still stopping: %w", len(m.sessions), context.Cause(ctx))
-	}
+	return m.endAll(ctx, &ending{fault.Unavailable, stopping})
 }

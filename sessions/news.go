@@ -52,9 +52,14 @@ func (s *session) explain(death kernels.Death) kernels.Death {
 func (s *session) addLoss(cause string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = append(s.news, fmt.Sprintf("The kernel of session %q (generation %d) ended at %s: %s.",
-		s.key.id, s.generation, at.UTC().Format(clock), strings.TrimSuffix(cause, ".")))
+	s.news = append(s.news, lossSentence(s.key.id, s.generation, cause, at))
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
+}
+
+// lossSentence tells that a kernel of a session is no more.
+func lossSentence(id string, generation int, cause string, at time.Time) string {
+	return fmt.Sprintf("The kernel of session %q (generation %d) ended at %s: %s.",
+		id, generation, at.UTC().Format(clock), strings.TrimSuffix(cause, "."))
 }
 
 // welcomeBack notes, for the first kernel of a session, that there was an earlier session of the same id: one that has run

@@ -26,6 +26,7 @@ type record struct {
 	kept    [2]int64 // bytes of head and tail
 	memory  int64    // bytes of what is in memory
 
+	seen     uint64 // what has a number of the shim's sequence up to this one is in the store since an earlier process
 	count    int    // outputs ever appended
 	seq      uint64 // the highest number of the shim's sequence among them
 	endCount int    // count when the cell ended
@@ -51,11 +52,14 @@ func newRecord(limit int64) *record {
 	return &record{limit: limit}
 }
 
-// append adds an output, and tells whether it will be told when that was dealt with (onDealt). It is allowed after end:
+// append adds an output, unless it is there, and tells whether it will be told when that was dealt with (onDealt). It is allowed after end:
 // late output of background work belongs to its own cell.
 func (r *record) append(out kernels.Output) (told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if out.Seq != 0 && out.Seq <= r.seen {
+		return false
+	}
 	size := outputSize(out)
 	if !r.full && (r.kept[0]+size > r.limit/2 || r.overdue(maxUnsaved/2)) {
 		r.full, r.hole = true, span{r.count, r.count}

@@ -58,6 +58,8 @@ func (s *session) run() {
 		<-s.after
 	}
 	s.claim()
+	s.takeUp()
+	s.goOn()
 	for s.ctx.Err() == nil {
 		if s.waiting() {
 			s.serve()
@@ -158,6 +160,21 @@ func (s *session) end() {
 	why := s.whyEnding()
 	s.failQueue(fault.New(why.kind, "%s before this cell ran", why.cause))
 	s.transition(Closed)
+	left, err := s.leave(why)
+	if !left {
+		err = s.stop(why)
+	}
+	s.endErr = err
+	if err != nil {
+		s.log.Error("session did not end cleanly", "error", err)
+	}
+	s.manager.forget(s, why)
+	s.cancel(why)
+	close(s.gone)
+}
+
+// stop ends the kernel, and gives back what the session has.
+func (s *session) stop(why *ending) error {
 	var err error
 	if s.kernel != nil {
 		err = s.kernel.dispose(stopGrace)
@@ -167,13 +184,7 @@ func (s *session) end() {
 	if releaseErr := s.release(why); err == nil {
 		err = releaseErr
 	}
-	s.endErr = err
-	if err != nil {
-		s.log.Error("session did not end cleanly", "error", err)
-	}
-	s.manager.forget(s, why)
-	s.cancel(why)
-	close(s.gone)
+	return err
 }
 
 func (s *session) whyEnding() *ending {

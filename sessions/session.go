@@ -23,7 +23,6 @@ type session struct {
 	manager  *Manager
 	key      key
 	language string
-	minted   bool
 	created  time.Time
 	log      *slog.Logger
 	// after is closed when an earlier session of the same id is gone, so that two kernels never share a workspace.
@@ -36,12 +35,16 @@ type session struct {
 	// saver puts what happens into the store; nil without one. opened is closed when cells can be numbered.
 	saver  *saver
 	opened chan struct{}
-	before *session // the earlier session that after is of
+	// settled is closed when it is known what became of the kernel and the cells that an earlier process has left.
+	settled chan struct{}
+	before  *session // the earlier session that after is of
 
 	kernel  *kernel
+	found   *adopted // the cell that runs in a kernel that was found again, until it is followed
 	written written
 
 	mu          sync.Mutex
+	minted      bool
 	state       State
 	generation  int
 	cells       int           // ever enqueued
@@ -116,6 +119,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 			WithHint("wait for them, use another session_id for work that can run beside it, or interrupt_session")
 	}
 	s.cells++
+	s.wanted = s.wanted || !minted
 	e := &Execution{
 		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
 		code: r.Code, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,

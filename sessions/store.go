@@ -42,6 +42,10 @@ type Store interface {
 	// Sessions describes all sessions of an owner, the last used first.
 	Sessions(ctx context.Context, o Owner) ([]StoredSession, error)
 
+	// Running returns the kernels, of all owners, whose end nobody has written down: they run, or a process that was killed
+	// has left them.
+	Running(ctx context.Context) ([]StoredKernel, error)
+
 	// Generations returns those of a session, oldest first.
 	Generations(ctx context.Context, session SessionRef) ([]StoredGeneration, error)
 
@@ -110,6 +114,12 @@ type StoredGeneration struct {
 	// Ended is zero while it runs, or when nobody lived to write it down. Why says why it ended.
 	Ended time.Time
 	Why   string
+}
+
+// StoredKernel is the newest kernel of a session, with the session.
+type StoredKernel struct {
+	Session    StoredSession
+	Generation StoredGeneration
 }
 
 // StoredExecution is one cell as the store knows it.

@@ -123,7 +123,7 @@ func TestHistoryOfAKilledServer(t *testing.T) {
 	}
 	check("before the session is used again,")
 	e, _ := runCell(t, m, "s", "next")
-	if e.Number() != 4 || !strings.Contains(e.Preamble(), "the server that ran it ended") {
+	if e.Number() != 4 || !strings.Contains(e.Preamble(), "is gone, as after a restart of the machine") {
 		t.Errorf("the next cell is %d and told %q", e.Number(), e.Preamble())
 	}
 	check("after it was used again,")

@@ -19,7 +19,8 @@ type app struct {
 	logger     *slog.Logger
 	slot       *slot
 	backend    *backend
-	swept      func()
+	swept      func() // waits until recover has stopped what it stops; nil before
+	keep       bool   // kernels, when the process ends
 	history    *history.Store
 	sessions   *sessions.Manager
 	key        transport.SessionKey
@@ -60,7 +61,6 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
-	a.swept = sweep(ctx, a.backend, a.logger)
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),
@@ -72,7 +72,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
 		Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
 		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNever(cfg.Sessions.IdleTimeout), MaxLife: orNever(cfg.Sessions.MaxLife),
-		Logger: a.logger,
+		Unattended: orNever(cfg.Sessions.Unattended), Logger: a.logger,
 	})
 	if err != nil {
 		return err
@@ -86,7 +86,8 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.scopes = mcpserver.ToolScopes(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
-	return nil
+	a.recover(ctx)
+	return ctx.Err()
 }
 
 // orNever is a time of the configuration, where 0 means for ever, as package sessions wants it, where that is the default.
@@ -105,20 +106,22 @@ func (a *app) health(ctx context.Context) mcpserver.HealthReport {
 // stopGrace is how long a stop may take before it is forced.
 const stopGrace = 20 * time.Second
 
-// close stops kernels and releases everything. A second signal, which ends forced, makes it short.
+// close ends the work on sessions, with their kernels or without, and releases everything. A second signal, which ends forced, makes it short.
 func (a *app) close(forced context.Context) error {
 	ctx, cancel := context.WithTimeout(forced, stopGrace)
 	defer cancel()
 	a.dispatcher.Drain()
-	err := errors.Join(a.sessions.Shutdown(ctx), a.dispatcher.Close(ctx))
+	err := errors.Join(a.endSessions(ctx), a.dispatcher.Close(ctx))
 	return errors.Join(err, a.release())
 }
 
-// release gives back what the process holds, after its kernels have ended.
+// release gives back what the process holds, after its sessions have ended.
 func (a *app) release() error {
 	var err error
-	if a.backend != nil {
+	if a.swept != nil {
 		a.swept()
+	}
+	if a.backend != nil {
 		err = a.backend.Close()
 	}
 	if a.history != nil {

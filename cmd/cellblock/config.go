@@ -39,6 +39,9 @@ type Config struct {
 	Python string `koanf:"python"`
 	// Shim is the cellblock-shim binary; empty: beside this program.
 	Shim string `koanf:"shim"`
+	// OnShutdown is "keep", so that kernels go on when the server ends and the next one finds them, or "stop". Empty: keep
+	// under serve, stop under stdio.
+	OnShutdown string `koanf:"on_shutdown"`
 	// AllowedOrigins and AllowedHosts are what browsers may send besides this machine's own names.
 	AllowedOrigins []string `koanf:"allowed_origins"`
 	AllowedHosts   []string `koanf:"allowed_hosts"`
@@ -79,6 +82,8 @@ type SessionsConfig struct {
 	// IdleTimeout is how long a kernel waits for its next cell, MaxLife how long it lives in all; 0: for ever.
 	IdleTimeout time.Duration `koanf:"idle_timeout"`
 	MaxLife     time.Duration `koanf:"max_life"`
+	// Unattended is how long a kernel goes on while no server is there; 0: for ever.
+	Unattended time.Duration `koanf:"unattended"`
 }
 
 // HistoryConfig says how much of what sessions did is kept; 0 is no limit.
@@ -145,11 +150,11 @@ func defaults() map[string]any {
 		"data_dir": defaultDataDir(), "run_dir": defaultRunDir(),
 		"provisioner": "auto", "sandbox": "bwrap", "allow_unenforced": false,
 		"kernel_uid": docker.DefaultUID, "kernel_gid": docker.DefaultUID,
-		"python": "", "shim": "",
+		"python": "", "shim": "", "on_shutdown": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
 		"pool_size": 1, "pool_preload": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
-		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m",
+		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",
 		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",
 		"history.max_age": "90d", "history.max_bytes": "10GB",
 		"docker.host": "", "docker.carrier": "auto",

@@ -27,6 +27,7 @@ func (c *Config) check() error {
 		{"provisioner", c.Provisioner, []string{"auto", "docker", "local"}},
 		{"sandbox", c.Sandbox, []string{"bwrap", "none"}},
 		{"docker.carrier", c.Docker.Carrier, []string{"auto", "socket", "stdio"}},
+		{"on_shutdown", c.OnShutdown, []string{keepKernels, stopKernels, ""}},
 		{"log.level", strings.ToLower(c.Log.Level), []string{"debug", "info", "warn", "error"}},
 		{"log.format", c.Log.Format, []string{"text", "json"}},
 	}
@@ -101,7 +102,7 @@ func (s SessionsConfig) check() error {
 		return fault.New(fault.Invalid, "configuration: sessions.minted_idle is %s", s.MintedIdle).
 			WithHint("Use a duration of at least 1s, such as 5m.")
 	}
-	for key, d := range map[string]time.Duration{"idle_timeout": s.IdleTimeout, "max_life": s.MaxLife} {
+	for key, d := range map[string]time.Duration{"idle_timeout": s.IdleTimeout, "max_life": s.MaxLife, "unattended": s.Unattended} {
 		if d != 0 && d < time.Second {
 			return fault.New(fault.Invalid, "configuration: sessions.%s is %s", key, d).
 				WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")

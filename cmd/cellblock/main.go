@@ -119,6 +119,7 @@ func addServerFlags(cmd *cobra.Command) {
 	flags.String("docker-carrier", "", "how the server reaches a container: auto, socket or stdio (default auto)")
 	flags.String("pool-size", "", "kernels of each language that are kept ready for new sessions (default 1; 0 for stdio)")
 	flags.String("toolsets", "", "groups of tools to offer: execute, sessions, files, images (default execute,sessions,files)")
+	flags.String("on-shutdown", "", "what becomes of kernels when this process is stopped: keep or stop (default keep under serve, stop under stdio)")
 	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
 }
 

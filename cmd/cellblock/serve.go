@@ -24,7 +24,8 @@ func newServe() *cobra.Command {
 		Short: "Serve MCP over HTTP",
 		Long: `Serves MCP over HTTP at /mcp. With no MCP_* variable set it runs in dev mode: it listens on loopback only, makes a key
 pair and a token in the data folder by itself, and says where the token is. It is ready when it says so on standard error.
-The first SIGTERM or SIGINT stops it gracefully, the second faster, the third at once.`,
+The first SIGTERM or SIGINT stops it gracefully, the second faster, the third at once. Kernels of sessions go on, and the
+next start on the same data folder finds them again, with their variables; with --on-shutdown stop they end with the server.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd) },
 	}
@@ -50,12 +51,18 @@ func runServe(cmd *cobra.Command) error {
 	outliveReaders()
 	graceful, forced, release := stopSignals(cmd.Context())
 	defer release()
+	// First of all: who calls while kernels are being found again waits for that, and is not refused.
+	listener, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
+	}
 	logger := newLogger(cfg.Log)
 	a, err := newApp(graceful, cfg, logger, access{owner: tokenOwner, allowed: tokenAllows})
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	return errors.Join(a.serveHTTP(graceful, forced, cfg, env), a.close(forced))
+	a.keep = cfg.OnShutdown != stopKernels
+	return errors.Join(a.serveHTTP(graceful, forced, cfg, env, listener), a.close(forced))
 }
 
 // checkDevAddr keeps dev mode, whose token lies in a file, off the network.
@@ -68,11 +75,7 @@ func checkDevAddr(env auth.EnvConfig, addr string) error {
 		WithHint("Use --addr 127.0.0.1:8787, or set %s and %s to verify your issuer's tokens.", auth.EnvPublicKeyPath, auth.EnvIssuer)
 }
 
-func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig) error {
-	listener, err := net.Listen("tcp", cfg.Addr)
-	if err != nil {
-		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
-	}
+func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig, listener net.Listener) error {
 	base := a.publicBase(cfg, listener.Addr(), os.Hostname)
 	verifier, tokenPath, err := verifierFor(env, cfg, base+"/mcp")
 	if err != nil {

@@ -1,25 +1,21 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/gofrs/flock"
 
 	"cellblock/internal/fault"
-	"cellblock/kernels"
 )
 
 // A data folder may be used by several processes at once: a server, and a stdio process for each client that starts its
 // own. Each takes a slot, the lowest that is free, and launches its kernels under the slot's name. The lock ends with the
-// process, however that ends, so whoever takes a slot knows that kernels of that name belong to nobody any more.
+// process, however that ends, so whoever takes a slot knows that kernels of that name
+// are his to go on with.
 
 // maxSlots bounds the processes that use one data folder at once.
 const maxSlots = 256
@@ -65,38 +61,3 @@ func slotTaken(dataDir, name string) bool {
 
 // release lets another process have the slot.
 func (s *slot) release() error { return s.lock.Close() }
-
-// orphanGrace is how long a kernel that nobody can reach any more has to end by itself.
-const orphanGrace = 2 * time.Second
-
-// sweep stops the kernels that an earlier holder of this slot left behind when it was killed. It must be called before
-// this process launches any; it returns when it knows what there is, and stops that in the background until ctx ends.
-// What cannot be done is logged and left to the next start. Call the returned function before the provisioner is closed.
-func sweep(ctx context.Context, p kernels.Provisioner, logger *slog.Logger) (wait func()) {
-	left, err := p.List(ctx)
-	if err != nil {
-		logger.Warn("whether an earlier process left kernels behind could not be found out", "error", err)
-	}
-	var stopping sync.WaitGroup
-	for _, ref := range left {
-		stopping.Go(func() {
-			if err := stopOrphan(ctx, p, ref); err != nil {
-				logger.Warn("a kernel that nobody uses could not be stopped", "kernel", ref.KernelID, "error", err)
-				return
-			}
-			logger.Info("stopped a kernel that a killed server had left behind", "kernel", ref.KernelID)
-		})
-	}
-	return stopping.Wait
-}
-
-func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref) error {
-	handle, err := p.Attach(ctx, ref)
-	if errors.Is(err, kernels.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
-}

@@ -1,14 +1,6 @@
 package main
 
-import (
-	"context"
-	"log/slog"
-	"testing"
-	"time"
-
-	"cellblock/kernels"
-	"cellblock/kernels/kernelstest"
-)
+import "testing"
 
 func TestSlotsAreTakenOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -39,22 +31,5 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	third, err := takeSlot(dir)
 	if err != nil || third.name != first.name {
 		t.Errorf("the free slot %s was not taken again: %v, %v", first.name, third, err)
-	}
-}
-
-// Item 10: kernels that an earlier process has left are stopped.
-func TestSweepStopsWhatWasLeft(t *testing.T) {
-	p := kernelstest.NewProvisioner()
-	defer p.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for _, id := range []string{"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"} {
-		if _, err := p.Launch(ctx, kernels.Spec{ID: id, Kernelspec: kernelstest.Python, Workspace: t.TempDir()}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sweep(ctx, p, slog.New(slog.DiscardHandler))()
-	if left, err := p.List(ctx); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -19,7 +19,7 @@ func newStdio() *cobra.Command {
 		Use:   "stdio",
 		Short: "Serve MCP on standard input and output, for one local user",
 		Long: `Serves the same tools as serve on standard input and output, for clients that start their servers themselves, such as
-Claude Desktop. The kernels end with it; files in workspaces are kept.`,
+Claude Desktop. The kernels end with it, unless --on-shutdown keep says otherwise; files in workspaces are kept.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStdio(cmd) },
 	}
@@ -43,6 +43,7 @@ func runStdio(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	a.keep = cfg.OnShutdown == keepKernels
 	a.sessions.StartPool()
 	err = a.dispatcher.ServeStdio(graceful, os.Stdin, os.Stdout)
 	if errors.Is(err, context.Canceled) || errors.Is(err, transport.ErrDisconnected) {

@@ -29,7 +29,7 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 		return nil, err
 	}
 	s := &server{cmd: exec.CommandContext(ctx, filepath.Join(o.bin, "cellblock"), append([]string{
-		"serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--run-dir", filepath.Join(dir, "r"),
+		"serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--run-dir", filepath.Join(dir, "r"), "--on-shutdown", "stop",
 	}, args...)...)}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	stderr, err := s.cmd.StderrPipe()

@@ -43,7 +43,7 @@ func Serve(t testing.TB, args ...string) *Server {
 	}
 	t.Cleanup(func() { os.RemoveAll(runDir) })
 	s := &Server{DataDir: t.TempDir(), exited: make(chan struct{})}
-	s.cmd = exec.Command(Cellblock(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", s.DataDir, "--run-dir", runDir}, args...)...)
+	s.cmd = exec.Command(Cellblock(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", s.DataDir, "--run-dir", runDir, "--on-shutdown", "stop"}, args...)...)
 	s.cmd.Env = Environment("GOTRACEBACK=all") // for Goroutines
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

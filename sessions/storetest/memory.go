@@ -360,6 +360,18 @@ func (m *Memory) Generations(_ context.Context, ref sessions.SessionRef) (all []
 	return all, nil
 }
 
+// Running implements sessions.Store.
+func (m *Memory) Running(context.Context) (all []sessions.StoredKernel, _ error) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	for _, s := range m.disk.sessions {
+		if g := s.generations[s.StoredSession.Generations]; s.Closed.IsZero() && g != nil && g.Ended.IsZero() {
+			all = append(all, sessions.StoredKernel{Session: m.disk.describe(s), Generation: *g})
+		}
+	}
+	return all, nil
+}
+
 // Executions implements sessions.Store.
 func (m *Memory) Executions(_ context.Context, ref sessions.SessionRef, from, limit int) (all []sessions.StoredExecution, _ error) {
 	s := m.session(ref)

@@ -52,6 +52,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"reading while it is written", testReadWhileWritten},
 		{"pages of executions", testPages},
 		{"the end of a wait", testContext},
+		{"kernels whose end is not written down", testRunning},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, disk(t)) })
 	}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+// What config's on_shutdown may be. Empty stands for keep under serve, which is restarted and upgraded while people work,
+// and for stop under stdio, which a client starts for itself.
+const (
+	keepKernels = "keep"
+	stopKernels = "stop"
+)
+
+const (
+	// recoverTime bounds how long the start waits for kernels that an earlier process has left. Sessions whose kernel takes
+	// longer go on looking for it.
+	recoverTime = 30 * time.Second
+	// leaveTime bounds how long leaving kernels to the next start may take, also when the server is to stop at once.
+	leaveTime = 5 * time.Second
+	// orphanGrace is how long a kernel that nobody can use any more has to end by itself.
+	orphanGrace = 2 * time.Second
+)
+
+// recover takes up the kernels that the last process in this slot has left running, and stops those that belong to no
+// session. It must be called before anybody uses a session.
+func (a *app) recover(ctx context.Context) {
+	stopping, stop := context.WithCancel(ctx)
+	var orphans sync.WaitGroup
+	a.swept = func() { stop(); orphans.Wait() }
+	ctx, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	unknown, err := a.sessions.Recover(ctx)
+	if err != nil {
+		a.logger.Warn("not every kernel that an earlier process left running was found again", "error", err)
+	}
+	if n := kernelsOf(a.sessions.Stats()); n > 0 {
+		a.logger.Info("sessions go on with their kernels", "sessions", n)
+	}
+	for _, ref := range unknown {
+		orphans.Go(func() { stopOrphan(stopping, a.backend, ref, a.logger) })
+	}
+}
+
+// stopOrphan stops a kernel that no session can use. What cannot be done is left to the next start.
+func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref, logger *slog.Logger) {
+	handle, err := p.Attach(ctx, ref)
+	if errors.Is(err, kernels.ErrGone) {
+		return
+	}
+	if err == nil {
+		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
+	}
+	if err != nil {
+		logger.Warn("a kernel that belongs to no session could not be stopped", "kernel", ref.KernelID, "error", err)
+		return
+	}
+	logger.Info("stopped a kernel that belongs to no session", "kernel", ref.KernelID)
+}
+
+// endSessions ends this process's work on the sessions, with their kernels or without.
+func (a *app) endSessions(ctx context.Context) error {
+	if !a.keep {
+		return a.sessions.Shutdown(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	left, err := a.sessions.Leave(ctx)
+	if left > 0 {
+		a.logger.Info("kernels keep running for the next start; --on-shutdown stop ends them", "kernels", left)
+	}
+	return err
+}
+
+// kernelsOf counts the kernels that run.
+func kernelsOf(s sessions.Stats) int {
+	return s.Sessions[sessions.Starting] + s.Sessions[sessions.Idle] + s.Sessions[sessions.Busy]
+}

@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// getExecution reads how a cell goes on, or has ended.
+func getExecution(t *testing.T, c *client.Client, session string, number, wait int) result {
+	t.Helper()
+	return call(t, c, "get_execution", map[string]any{"session_id": session, "execution_id": number, "wait_seconds": wait})
+}
+
+// wholeOutput reads everything that a cell has shown.
+func wholeOutput(t *testing.T, c *client.Client, session string, number int) string {
+	t.Helper()
+	var r mcp.ReadResourceRequest
+	r.Params.URI = fmt.Sprintf("cellblock://sessions/%s/executions/%d/output?limit=1000000", session, number)
+	got, err := c.ReadResource(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, contents := range got.Contents {
+		if text, ok := contents.(mcp.TextResourceContents); ok {
+			return text.Text
+		}
+	}
+	t.Fatalf("%s has no text", r.Params.URI)
+	return ""
+}
+
+// begin starts a cell that nobody waits for.
+func begin(t *testing.T, c *client.Client, session, code string, args ...map[string]any) {
+	t.Helper()
+	all := map[string]any{"session_id": session, "code": code, "wait_seconds": 0}
+	for _, more := range args {
+		for name, value := range more {
+			all[name] = value
+		}
+	}
+	if r := call(t, c, "execute_python", all); r.isError {
+		t.Fatal(r.text)
+	}
+}
+
+const tenThousand = `import time
+for i in range(10_000):
+    print('line', i, flush=True)
+    if i % 100 == 0: time.sleep(0.03)
+y = 'set at the end'`
+
+// A server is killed in the middle of a cell. The next one gives all that the cell has printed, once and in order, its true
+// end, and the variables.
+func TestKilledInTheMiddleOfACell(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		s := startIn(t, dir, runtime)
+		token := s.token(t)
+		c := s.connect(t, token)
+		python(t, c, "long", "x = 41")
+		begin(t, c, "long", tenThousand)
+		begin(t, c, "long", "print('this waits')")
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "long", 2), "line 1500\n") })
+		s.kill(t)
+
+		s = startIn(t, dir, runtime)
+		c = s.connect(t, token)
+		r := getExecution(t, c, "long", 2, 60)
+		wantText(t, r.text, "line 9999", "cell 2 · ok")
+		var want strings.Builder
+		for i := range 10_000 {
+			fmt.Fprintf(&want, "line %d\n", i)
+		}
+		if got := wholeOutput(t, c, "long", 2); !strings.HasPrefix(got, want.String()) || strings.Count(got, "line ") != 10_000 {
+			t.Errorf("%d lines in %d characters, not the ten thousand in their order", strings.Count(got, "line "), len(got))
+		}
+		waited := getExecution(t, c, "long", 3, 0)
+		wantText(t, waited.text, "the server restarted before this cell ran")
+		next := python(t, c, "long", "print(x + 1, y)")
+		wantText(t, next.text, "42 set at the end", "cell 4 · ok")
+		if strings.Contains(next.text, "lost") {
+			t.Errorf("the next cell is told of a loss:\n%s", next.text)
+		}
+	})
+}
+
+// A cell that runs when its server is killed can be interrupted by the next one, and ends at its time.
+func TestCellsObeyTheNextServer(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		s := startIn(t, dir, runtime)
+		token := s.token(t)
+		c := s.connect(t, token)
+		for _, session := range []string{"stopped", "overdue", "ended"} {
+			python(t, c, session, "x = 1")
+		}
+		begin(t, c, "stopped", "import time; time.sleep(600)")
+		begin(t, c, "overdue", "import time; time.sleep(600)", map[string]any{"timeout_seconds": 12})
+		begun := time.Now()
+		begin(t, c, "ended", "import time; print('begun', flush=True); time.sleep(1); print('in time')", map[string]any{"timeout_seconds": 2})
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "ended", 2), "begun") })
+		s.kill(t)
+		time.Sleep(time.Until(begun.Add(3 * time.Second))) // in which a cell ends that nobody hears
+
+		s = startIn(t, dir, runtime)
+		c = s.connect(t, token)
+		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "stopped"}); r.isError {
+			t.Error(r.text)
+		}
+		wantText(t, getExecution(t, c, "stopped", 2, 30).text, "KeyboardInterrupt", "Variables are kept")
+		wantText(t, getExecution(t, c, "overdue", 2, 30).text, "its timeout of 12", "Variables are kept")
+		if took := time.Since(begun); took < 12*time.Second || took > 25*time.Second {
+			t.Errorf("a cell with 12 seconds ended after %v", took)
+		}
+		wantText(t, getExecution(t, c, "ended", 2, 30).text, "in time", "cell 2 · ok")
+		for _, session := range []string{"stopped", "overdue", "ended"} {
+			wantText(t, python(t, c, session, "print('x is', x)").text, "x is 1")
+		}
+	})
+}
+
+// A kernel that dies while no server is there is told of with its cause; a container that is gone likewise.
+func TestDeathWhileNoServerRuns(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		s := startIn(t, dir, runtime)
+		token := s.token(t)
+		c := s.connect(t, token)
+		python(t, c, "idle", "import os, threading\nopen('kept.txt', 'w').write('kept')\n"+
+			"threading.Timer(2, lambda: os.kill(os.getpid(), 9)).start()")
+		begin(t, c, "busy", "import os, time\nprint('begun', flush=True)\ntime.sleep(2)\nos.kill(os.getpid(), 9)")
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "busy", 1), "begun") })
+		s.kill(t)
+		time.Sleep(3 * time.Second) // both die
+
+		s = startIn(t, dir, runtime)
+		c = s.connect(t, token)
+		died := getExecution(t, c, "busy", 1, 30)
+		wantText(t, died.text, "begun", "SIGKILL")
+		wantText(t, python(t, c, "busy", "print('on')").text, "SIGKILL", "generation 2", "on")
+		next := python(t, c, "idle", "print(open('kept.txt').read(), 'os' in globals())")
+		wantText(t, next.text, "SIGKILL", "generation 2", "kept False")
+	})
+}
+
+// A rolling restart: the first server leaves at SIGTERM, says so, and the next one goes on with variables, the cell that
+// runs, and the client, which calls all the while.
+func TestRollingRestart(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		keep := []string{"--on-shutdown", "keep"}
+		s := startIn(t, dir, runtime, keep...)
+		addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
+		c := s.connect(t, s.token(t))
+		python(t, c, "rolled", "x = 41")
+		minted := call(t, c, "execute_python", map[string]any{"code": "1"})
+		wantText(t, minted.text, "(new: pass this session_id")
+		begin(t, c, "rolled", "import time\nfor i in range(8): print('step', i, flush=True); time.sleep(0.5)")
+		left := time.Now()
+		s.stop(t)
+		wantText(t, s.logged(), "kernels keep running for the next start", "kernels=1")
+
+		s = startIn(t, dir, runtime, append(keep, "--addr", addr)...)
+		if strings.Count(s.logged(), "stopped a kernel") != 0 {
+			t.Errorf("a kernel was stopped:\n%s", s.logged())
+		}
+		r := getExecution(t, c, "rolled", 2, 30) // the same client, with its Mcp-Session-Id
+		if gap := time.Since(left); gap > 30*time.Second {
+			t.Errorf("nothing could be called for %v", gap)
+		}
+		var steps []string
+		for i := range 8 {
+			steps = append(steps, fmt.Sprintf("step %d", i))
+		}
+		wantText(t, r.text, strings.Join(steps, "\n"), "cell 2 · ok")
+		next := python(t, c, "rolled", "print(x + 1)")
+		wantText(t, next.text, "42", "cell 3 · ok")
+		s.stop(t)
+		startIn(t, dir, runtime).stop(t) // and takes all kernels along
+		if runtime != "local" {
+			if left, err := containers(t, runtime, dir); err != nil || left != "" {
+				t.Errorf("left: %s, %v", left, err)
+			}
+		}
+	})
+}
+
+// Who calls while a server starts is not refused, once it listens.
+func TestCallsDuringTheStartWait(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		s := startIn(t, dir, runtime)
+		addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
+		c := s.connect(t, s.token(t))
+		python(t, c, "waits", "x = 1")
+		s.kill(t)
+		answered := make(chan result, 1)
+		go func() {
+			for {
+				r, err := tryCall(t.Context(), c, "execute_python", map[string]any{"session_id": "waits", "code": "print('x is', x)"})
+				if err == nil || t.Context().Err() != nil {
+					answered <- r
+					return
+				}
+				time.Sleep(10 * time.Millisecond) // nobody listens yet
+			}
+		}()
+		startIn(t, dir, runtime, "--addr", addr)
+		select {
+		case r := <-answered:
+			wantText(t, r.text, "x is 1", "cell 2 · ok")
+		case <-time.After(time.Minute):
+			t.Error("no answer")
+		}
+	})
+}
+
+// A kernel that no server comes back to ends by itself.
+func TestUnattendedKernelEnds(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		config := dir + "/config.yaml"
+		if err := os.WriteFile(config, []byte("sessions: {unattended: 3s}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := startIn(t, dir, runtime, "--config", config)
+		c := s.connect(t, s.token(t))
+		marker := newMarker()
+		python(t, c, "alone", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
+		time.Sleep(5 * time.Second) // longer than it goes on without a server, but there is one
+		if r := python(t, c, "alone", "print(p.poll())"); !strings.Contains(r.text, "None") {
+			t.Fatalf("the kernel ended beside its server:\n%s", r.text)
+		}
+		s.kill(t)
+		waitFor(t, func() bool { return !processRuns(marker) })
+		s = startIn(t, dir, runtime)
+		r := python(t, s.connect(t, s.token(t)), "alone", "print('on')")
+		wantText(t, r.text, "ended", "generation 2", "on")
+	})
+}

@@ -1,0 +1,120 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+
+	"cellblock/internal/fault"
+)
+
+// Leave ends this process's work on all sessions, as Shutdown does, but leaves kernels running for the next process, which
+// finds them by Recover: cells that run go on in them. It returns how many it left. Stopped are the kernels of sessions with
+// a minted id that nobody has come back to, and those that the store could not tell anybody of.
+func (m *Manager) Leave(ctx context.Context) (left int, err error) {
+	why := &ending{fault.Unavailable, stopping}
+	m.mu.Lock()
+	m.leaving = why
+	m.mu.Unlock()
+	err = m.endAll(ctx, why)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left, err
+}
+
+// stopping is why sessions end with the process.
+const stopping = "the server is shutting down"
+
+// leave ends the session in this process and leaves its kernel running, if that is wanted and can be.
+func (s *session) leave(why *ending) (left bool, err error) {
+	if !s.leaves(why) {
+		return false, nil
+	}
+	if err := s.flush(context.Background()); err != nil {
+		s.log.Warn("the kernel is stopped, because the next start could not find it", "error", err)
+		return false, nil
+	}
+	// The connection goes first: what comes now is not acknowledged, and comes again.
+	_ = s.kernel.client.Close()
+	err = s.kernel.handle.Close()
+	s.kernel = nil
+	s.manager.workspaces.leave(s.key)
+	_ = s.saver.close(context.Background(), storeTime) // it has been logged
+	s.manager.mu.Lock()
+	s.manager.left++
+	s.manager.mu.Unlock()
+	return true, err
+}
+
+// leaves tells whether a session that ends for a reason leaves its kernel running, as far as that is known now.
+func (s *session) leaves(why *ending) bool {
+	if s.kernel == nil || s.kernelGone() || s.saver == nil {
+		return false
+	}
+	s.manager.mu.Lock()
+	wanted := s.manager.leaving == why
+	s.manager.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return wanted && !s.unclaimed()
+}
+
+// left tells whether the cell goes on without this process. Whoever waits for it is told how to read on.
+func (r *run) left() bool {
+	s := r.s
+	if s.ctx.Err() == nil || !r.cutOff || r.replaced != "" {
+		return false
+	}
+	if !s.leaves(s.whyEnding()) {
+		return false
+	}
+	r.e.part(fault.New(fault.Unavailable, "%s; this cell goes on in its kernel", stopping).
+		WithHint("when the server is back, get_execution(session_id=%q, execution_id=%d) reads how it goes on", s.key.id, r.e.number))
+	return true
+}
+
+// part ends the cell for whoever waits for it here, but not in the store.
+func (e *Execution) part(err error) {
+	e.mu.Lock()
+	if e.ending {
+		e.mu.Unlock()
+		return
+	}
+	e.ending, e.phase, e.err = true, PhaseEnded, err
+	e.told = e.record.end()
+	e.mu.Unlock()
+	close(e.done)
+}
+
+// endAll ends all sessions at once, side by side.
+func (m *Manager) endAll(ctx context.Context, why *ending) error {
+	m.mu.Lock()
+	m.closed = true
+	m.pool.cancel()
+	for _, s := range m.sessions {
+		s.close(why, false)
+	}
+	m.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		m.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return fmt.Errorf("%d sessions are still stopping: %w", len(m.sessions), context.Cause(ctx))
+	}
+}
+
+// leave lets the next process have k's folder, in which a kernel runs on.
+func (w *workspaces) leave(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lock := w.used[k]; lock != nil {
+		_ = lock.Close()
+		delete(w.used, k)
+	}
+}

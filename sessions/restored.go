@@ -1,0 +1,115 @@
+package sessions
+
+import (
+	"context"
+
+	"cellblock/kernels"
+)
+
+// restoreCells makes the session's last cells of what the store has of them: those that have ended can still produce late
+// output; the first that has not ended runs, or may do; the others wait, and will not run.
+func (s *session) restoreCells(ctx context.Context, l left, release func(msgID string, seq uint64)) (running *adopted, waiting []*Execution) {
+	var recent []*Execution
+	for _, stored := range l.cells {
+		e, asks := s.reopen(ctx, stored)
+		switch {
+		case !stored.Ended.IsZero():
+			e.record.onDealt(func(seq uint64) { release(e.msgID, seq) })
+			recent = append(recent, e)
+		case running == nil:
+			running = &adopted{Execution: e, asks: asks, doubt: stored.Started.IsZero()}
+			e.phase, e.generation = PhaseRunning, l.kernel.Number
+			if running.doubt {
+				e.started = s.past.Used
+			}
+		default:
+			waiting = append(waiting, e)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = recent[max(0, len(recent)-maxRetained):]
+	return running, waiting
+}
+
+// forgetCells undoes restoreCells.
+func (s *session) forgetCells() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = nil
+}
+
+// isEarlier tells whether a request to the kernel is a cell of the session that ended before this process came.
+func (s *session) isEarlier(msgID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.recent {
+		if e.msgID == msgID {
+			return true
+		}
+	}
+	return false
+}
+
+// reopen makes an execution of what the store has of one, to which more can be added. It tells whether the last that it
+// did was to ask for input.
+func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execution, asks bool) {
+	e = &Execution{
+		session: s, id: s.key.id, language: s.language, number: stored.Number, msgID: stored.MsgID, code: stored.Code,
+		caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes),
+		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
+		started: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
+	}
+	e.record.shelf = &shelf{saver: s.saver, number: stored.Number, saved: stored.Outputs}
+	e.record.seen, asks = s.lastOutput(ctx, stored)
+	e.record.goOn(stored)
+	if !stored.Ended.IsZero() {
+		e.phase, e.ending, e.result = PhaseEnded, true, stored.Result
+		if stored.Failure != nil {
+			e.err = stored.Failure
+		}
+		e.told = e.record.lateFrom(stored.Outputs)
+		close(e.done)
+	}
+	return e, asks
+}
+
+// goOn lets a new record go on behind what the store has of its cell.
+func (r *record) goOn(stored StoredExecution) {
+	r.count = stored.Outputs
+	if r.count > 0 {
+		r.parts = []*part{{span: span{0, r.count}, bytes: stored.Bytes}}
+		r.heads, r.kept[0] = 1, stored.Bytes
+	}
+	if !stored.Ended.IsZero() {
+		r.ended, r.endCount, r.shelf.old = true, stored.Own, true
+	}
+}
+
+// unchanged tells whether a record that goes on has got nothing yet.
+func (r *record) unchanged() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count == r.shelf.saved
+}
+
+// lastOutputs is how many outputs are looked at for the last that the shim has sent: behind it are at most a few notices
+// of this server's own.
+const lastOutputs = 8
+
+// lastOutput returns the highest number of the shim's sequence among a stored cell's outputs, 0 if there is none, and
+// whether the last of them asks for input.
+func (s *session) lastOutput(ctx context.Context, stored StoredExecution) (seq uint64, asks bool) {
+	if stored.Outputs == 0 {
+		return 0, false
+	}
+	for out, err := range s.manager.cfg.Store.Outputs(ctx, s.past.Ref, stored.Number, max(0, stored.Outputs-lastOutputs)) {
+		if err != nil {
+			s.log.Warn("the end of a cell cannot be read; what it prints may come twice", "cell", stored.Number, "error", err)
+			continue
+		}
+		seq = max(seq, out.Output.Seq)
+		asks = out.Output.Kind == kernels.OutputInput
+	}
+	return seq, asks
+}
