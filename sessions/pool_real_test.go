@@ -17,7 +17,11 @@ import (
 // newPool returns a Manager with real kernels whose pool is full.
 func newPool(t *testing.T, size int, change ...func(*sessions.Config)) *sessions.Manager {
 	t.Helper()
-	m := newReal(t, append(change, func(c *sessions.Config) { c.PoolSize = size })...)
+	m := newReal(t, append(change, func(c *sessions.Config) {
+		spec := c.Runtimes["python"]
+		spec.Kernelspec.Language = "python"
+		c.Runtimes, c.PoolSize = map[string]sessions.Runtime{"python": spec}, size
+	})...)
 	m.StartPool()
 	awaitPool(t, m, size)
 	return m
@@ -86,9 +90,6 @@ func TestRealPool(t *testing.T) {
 // What was imported beforehand is there, and leaves no trace: to its user the kernel looks like any other.
 func TestRealPoolPreloads(t *testing.T) {
 	m := newPool(t, 1, func(c *sessions.Config) {
-		spec := c.Runtimes["python"]
-		spec.Kernelspec.Language = "python"
-		c.Runtimes = map[string]sessions.Runtime{"python": spec}
 		c.PoolPreload = []string{"wave", "no_such_module"}
 	})
 	look := func(id string) string {

@@ -3,7 +3,9 @@ package sessions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 
 	"cellblock/kernels"
@@ -60,7 +62,7 @@ func (p *pool) launch(language string) (*pooled, error) {
 		k.kernel.client = nil
 	}
 	if err == nil {
-		err = p.preload(ctx, k)
+		err = p.warmUp(ctx, k)
 	}
 	if err != nil {
 		p.throwAway(k, "it did not come up")
@@ -69,36 +71,49 @@ func (p *pool) launch(language string) (*pooled, error) {
 	return k, nil
 }
 
-// preload imports modules, for nobody's namespace. A module that cannot be imported is left out.
-func (p *pool) preload(ctx context.Context, k *pooled) error {
+// format makes IPython do once what only its first cell with a result waits for: half of that cell's time.
+const format = "get_ipython().display_formatter.format(0)"
+
+// warmUp runs what Python's first cells wait for, and imports modules. What does not work is left out.
+func (p *pool) warmUp(ctx context.Context, k *pooled) error {
 	if k.spec.Kernelspec.Language != "python" {
 		return nil
 	}
+	if _, err := runAside(ctx, k.kernel.client, format); err != nil {
+		return err
+	}
 	for _, module := range p.m.cfg.PoolPreload {
-		// Run by exec, with names of its own: the user's stay as they are.
-		result, err := runSilently(ctx, k.kernel.client, "exec('import "+module+"', {})")
+		failed, err := runAside(ctx, k.kernel.client, "import "+module)
 		if err != nil {
 			return err
 		}
-		if result.Status != kernels.StatusOK {
-			p.m.cfg.Logger.Warn("a module cannot be imported in the pool's kernels", "module", module, "error", result.Error)
+		if failed != "" {
+			p.m.cfg.Logger.Warn("a module cannot be imported in the pool's kernels", "module", module, "error", failed)
 		}
 	}
 	return nil
 }
 
-// runSilently runs code that leaves no trace in the kernel's history and counts as no cell.
-func runSilently(ctx context.Context, c client, code string) (kernels.Result, error) {
-	running, err := c.Execute(ctx, kernels.ExecuteRequest{Code: code, Silent: true})
+// aside runs Python code that leaves no trace: it has names of its own, and not even its error can be looked at later.
+const aside = `exec('try:\n %s\nexcept Exception as e: print("failed:", repr(e))', {})`
+
+// runAside runs Python code which stands in no history and counts as no cell, and returns how it failed.
+func runAside(ctx context.Context, c client, code string) (failed string, err error) {
+	running, err := c.Execute(ctx, kernels.ExecuteRequest{Code: fmt.Sprintf(aside, code), Silent: true})
 	if err != nil {
-		return kernels.Result{}, err
+		return "", err
 	}
+	var printed strings.Builder
 	for {
-		if _, err := running.Next(ctx); errors.Is(err, io.EOF) {
-			return running.Result(), nil
-		} else if err != nil {
-			return kernels.Result{}, err
+		out, err := running.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			_, failed, _ = strings.Cut(printed.String(), "failed: ")
+			return strings.TrimSpace(failed), nil
 		}
+		if err != nil {
+			return "", err
+		}
+		printed.WriteString(out.Text)
 	}
 }
 

@@ -48,7 +48,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	var rows []row
-	measures := []func(context.Context, options, string) ([]row, error){measureWarm}
+	measures := []func(context.Context, options, string) ([]row, error){measureWarm, measurePool}
 	if os.Getenv("CELLBLOCK_TEST_DOCKER_HOST") != "" {
 		measures = append(measures, measureCold)
 	} else {
