@@ -239,7 +239,7 @@ func (b *backup) sayEnd() {
 	}
 	from := b.dest
 	if strings.HasSuffix(b.dest, ".tar") {
-		b.say("to restore: tar -xf %s -C FOLDER", b.dest)
+		b.say("to restore: tar -xpf %s -C FOLDER", b.dest)
 		from = "FOLDER"
 	}
 	b.say("the backup is %s; to use it: cellblock serve --data-dir %s", b.dest, from)

@@ -132,7 +132,7 @@ func TestBackup(t *testing.T) {
 		said   string
 	}{
 		"a folder":        {"copy", nil, ours + files, "not in it: keys and tokens"},
-		"an archive":      {"copy.tar", nil, ours + files, "tar -xf"},
+		"an archive":      {"copy.tar", nil, ours + files, "tar -xpf"},
 		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, ours + " dev_private_key.pem dev_public_key.pem dev_token.txt mcp_session_key" + files, "in it: keys and tokens"},
 		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
 		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 sockets, pipes"},
