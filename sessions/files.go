@@ -145,11 +145,14 @@ func (m *Manager) reachable(id string) error {
 func (w *workspaces) folderOf(k key) (dir string, ok bool) {
 	w.moves.RLock()
 	defer w.moves.RUnlock()
-	name, ok := w.lookup(k)
-	if !ok && w.loadAll() == nil { // another process may have made it
-		name, ok = w.lookup(k)
+	if name, ok := w.lookup(k); ok {
+		dir = filepath.Join(w.root, name)
+		if _, err := os.Lstat(dir); err == nil {
+			return dir, true
+		}
 	}
-	return filepath.Join(w.root, name), ok
+	name, ok, err := w.find(k)
+	return filepath.Join(w.root, name), ok && err == nil
 }
 
 // open opens the folder of k; the error is fs.ErrNotExist when there is none.

@@ -28,7 +28,7 @@ type Change struct {
 // Bounds of one scan.
 const (
 	maxScanned  = 2000
-	maxScanning = 50 * time.Millisecond
+	maxScanning = 100 * time.Millisecond
 )
 
 // Scan looks at all files; ok is false where there are too many.
