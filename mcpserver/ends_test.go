@@ -1,8 +1,10 @@
 package mcpserver
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cellblock/sessions"
@@ -52,4 +54,31 @@ func TestEndsIn(t *testing.T) {
 			t.Errorf("%v: %q", left, got)
 		}
 	}
+}
+
+func TestCellThatWaitsForOthersOfTheServerSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *sessions.Config) { c.MaxRunning = 1 })
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.call("execute_python", map[string]any{"session_id": "a", "code": "sleep 5m", "wait_seconds": 0})
+		synctest.Wait()
+		w.callWith(t.Context(), map[string]any{
+			"name": "execute_python", "arguments": map[string]any{"session_id": "b", "code": "print x", "wait_seconds": 20},
+			"_meta": map[string]any{"progressToken": "t"},
+		}).expect(t, false, "waiting for its turn: the server runs as many cells as it may; read on with")
+		if last := w.notes[len(w.notes)-1]; !strings.Contains(last.message, "waiting for its turn") {
+			t.Errorf("progress says %q", last.message)
+		}
+	})
+}
+
+func TestLimitOfSessionsSaysWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *sessions.Config) { c.MaxSessionsPerOwner = 1 })
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.run("a", "print x")
+		w.run("b", "print x").expect(t, true, "you may have no more sessions with a kernel: 1 of 1 are there", "close_session", "idle: a")
+	})
 }

@@ -204,6 +204,8 @@ func remarkOn(e *sessions.Execution, r sessions.Result) string {
 	switch {
 	case r.TimedOut:
 		said = append(said, fmt.Sprintf("The cell was stopped because it ran longer than its timeout of %s.", seconds(e.Timeout())))
+	case r.Overrun > 0:
+		said = append(said, fmt.Sprintf("The cell was stopped because its workspace held %s, more than it may: delete files that are not needed.", bytesText(r.Overrun)))
 	case r.Cancelled:
 		said = append(said, "The cell was stopped because its call was cancelled.")
 	case r.Interrupt.Ran:

@@ -120,6 +120,8 @@ func whereNow(e *sessions.Execution) string {
 	switch {
 	case info.Phase == sessions.PhaseQueued && info.Position > 0:
 		return fmt.Sprintf("waiting for %s before it in the session", plural(int64(info.Position), "cell"))
+	case info.Phase == sessions.PhaseQueued && info.Crowded:
+		return crowded
 	case info.Phase == sessions.PhaseQueued:
 		return "waiting for the kernel, which is starting"
 	case e.Prompt() != nil:
@@ -127,6 +129,9 @@ func whereNow(e *sessions.Execution) string {
 	}
 	return fmt.Sprintf("still running, %s so far", seconds(info.Duration))
 }
+
+// crowded is where a cell is that has only its turn to wait for.
+const crowded = "waiting for its turn: the server runs as many cells as it may"
 
 // waitsForUser is where a cell is that has called input().
 const waitsForUser = "waiting for the user's answer to its input()"

@@ -148,6 +148,8 @@ func (p *progress) message(text string) string {
 		where = "running for " + seconds(time.Since(started))
 	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
 		where = fmt.Sprintf("waiting for %s before it in the session", plural(int64(ahead), "cell"))
+	} else if p.execution.Crowded() {
+		where = crowded
 	} else if phase == sessions.PhaseQueued {
 		where = "starting the kernel"
 	}

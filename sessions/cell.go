@@ -31,6 +31,9 @@ type run struct {
 
 	timedOut, cancelled bool
 	report              InterruptReport
+	// overran gets what the workspace holds when that is too much; overrun is what it got.
+	overran chan int64
+	overrun int64
 	// replaced says why the kernel was restarted under the cell; empty if it was not.
 	replaced string
 	// order waits for the end of what it asked for, if there is one.
@@ -44,6 +47,7 @@ func (s *session) runCell(e *Execution) {
 	defer cancel()
 	sending, recall := context.WithCancel(ctx)
 	defer recall()
+	s.weighAgain()
 	e.begin(s.takeNews(e.restores > 0))
 	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
@@ -140,6 +144,7 @@ func (r *run) fallen(err error) kernels.Result {
 func (r *run) supervise() {
 	timeout := time.NewTimer(r.e.timeLeft(time.Now()))
 	defer timeout.Stop()
+	defer r.gaugeWorkspace()()
 	for r.event(timeout) {
 	}
 }
@@ -155,6 +160,11 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 		}
 		r.timedOut = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
+	case size := <-r.overran:
+		if !r.over() {
+			r.overrun = size
+		}
+		r.climb(min(overrunGrace, r.s.manager.cfg.Grace))
 	case <-r.e.cancelled:
 		r.cancelled = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
@@ -195,7 +205,7 @@ func (r *run) over() bool {
 // conclude makes the cell's result of what happened, sees to the kernel, and answers the order that ended the cell.
 func (r *run) conclude() {
 	s := r.s
-	result := Result{Result: r.outcome, TimedOut: r.timedOut, Cancelled: r.cancelled, Interrupt: r.report}
+	result := Result{Result: r.outcome, TimedOut: r.timedOut, Cancelled: r.cancelled, Overrun: r.overrun, Interrupt: r.report}
 	if r.unsent != nil && r.replaced == "" && s.ctx.Err() == nil && !s.kernelGone() {
 		s.settle(r.e, Result{TimedOut: r.timedOut, Cancelled: r.cancelled}, r.neverSent())
 		r.renew(result.Interrupt)

@@ -62,6 +62,14 @@ type Config struct {
 	PoolSize int
 	// PoolPreload are modules that pooled Python kernels have imported already.
 	PoolPreload []string
+	// MaxSessionsPerOwner and MaxSessions bound the sessions that have a kernel (20, 100), MaxWaiting the cells that wait and
+	// MaxRunning those that run, of all sessions (1,000, 100). Negative: no limit.
+	MaxSessionsPerOwner, MaxSessions, MaxWaiting, MaxRunning int
+	// MinFreeMemory is what this host must have free for another kernel, in bytes (512 MiB). Negative: it is not asked.
+	MinFreeMemory int64
+	// WorkspaceBytes is how much a workspace may hold (10 GiB): a cell that makes it more is interrupted. Negative: it is not
+	// measured.
+	WorkspaceBytes int64
 	// MaxQueue bounds the waiting cells of one session (32).
 	MaxQueue int
 	// Store keeps what sessions did when they are gone. The Manager does not close it. Without one, that is kept in memory
@@ -90,6 +98,12 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxLife, 24*time.Hour)
 	setDefault(&c.Unattended, 24*time.Hour)
 	setDefault(&c.PromptTimeout, 5*time.Minute)
+	setDefault(&c.MaxSessionsPerOwner, 20)
+	setDefault(&c.MaxSessions, 100)
+	setDefault(&c.MaxWaiting, 1000)
+	setDefault(&c.MaxRunning, 100)
+	setDefault(&c.MinFreeMemory, 512<<20)
+	setDefault(&c.WorkspaceBytes, 10<<30)
 	setDefault(&c.MaxQueue, 32)
 	if c.Store != nil {
 		setDefault(&c.RecordBytes, 256<<20)

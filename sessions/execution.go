@@ -41,6 +41,7 @@ type Execution struct {
 	told     cursor // up to where late output was handed out; the runner's, once done is closed
 	done     chan struct{}
 
+	counted    bool // among the cells that wait; guarded by the session's lock
 	input      input
 	cancelOnce sync.Once
 	cancelled  chan struct{}
@@ -61,6 +62,8 @@ type Result struct {
 	kernels.Result
 	// TimedOut tells that the cell was interrupted because its time was over, Cancelled that its caller gave it up.
 	TimedOut, Cancelled bool
+	// Overrun is what the workspace held, in bytes, when the cell was interrupted because that was too much; 0 if it was not.
+	Overrun int64
 	// Interrupt says what it took to stop the cell, when it was interrupted.
 	Interrupt InterruptReport
 	// Duration is how long the cell ran, without its time in the queue.

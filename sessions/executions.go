@@ -18,8 +18,9 @@ type ExecutionInfo struct {
 	// Caller says who asked; see Request.Caller.
 	Caller string
 	Phase  Phase
-	// Position is how many cells come before one that is queued.
+	// Position is how many cells come before one that is queued; Crowded tells that it waits for those of other sessions.
 	Position int
+	Crowded  bool
 	// Generation is that of the kernel that ran the cell; 0 while it is queued.
 	Generation int
 	// Started is zero for a cell that does not run yet, or never ran.
@@ -33,7 +34,7 @@ type ExecutionInfo struct {
 
 // Info describes the cell as it is now.
 func (e *Execution) Info() ExecutionInfo {
-	position := e.Position()
+	position, crowded := e.Position(), e.Crowded()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info := ExecutionInfo{
@@ -43,7 +44,7 @@ func (e *Execution) Info() ExecutionInfo {
 	}
 	switch e.phase {
 	case PhaseQueued:
-		info.Position = position
+		info.Position, info.Crowded = position, crowded
 	case PhaseRunning:
 		info.Duration = time.Since(e.started)
 	}

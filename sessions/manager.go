@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellblock/internal/fault"
@@ -20,6 +21,10 @@ type Manager struct {
 	pool       *pool
 	// bare: kernels see the host's paths. volumes: workspaces are where this server does not reach them.
 	bare, volumes bool
+
+	memory  func() (total, available int64) // of this host, in bytes; -1: not known
+	waiting atomic.Int64                    // cells
+	turns   chan struct{}                   // holds one for each cell that runs; nil: no limit
 
 	mu       sync.Mutex
 	sessions map[key]*session
@@ -78,6 +83,10 @@ func New(cfg Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
 		bare: !caps.Images && caps.Filesystem == "", volumes: caps.Volumes}
+	m.memory = hostMemory
+	if cfg.MaxRunning > 0 {
+		m.turns = make(chan struct{}, cfg.MaxRunning)
+	}
 	m.pool = newPool(m)
 	return m, nil
 }
@@ -95,21 +104,27 @@ func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, 
 		return nil, err
 	}
 	for ctx.Err() == nil {
-		s, err := m.reserve(o, r)
+		s, release, err := m.reserve(o, r)
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-s.opened:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		e, err := s.enqueue(r, timeout, r.SessionID == "")
+		e, err := s.accept(ctx, r, timeout)
+		release()
 		if _, ended := errors.AsType[*ending](err); !ended {
 			return e, err
 		}
 	}
 	return nil, context.Cause(ctx)
+}
+
+// accept is enqueue, once it is known which number the cell has.
+func (s *session) accept(ctx context.Context, r Request, timeout time.Duration) (*Execution, error) {
+	select {
+	case <-s.opened:
+		return s.enqueue(r, timeout, r.SessionID == "")
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (m *Manager) check(r *Request) (timeout time.Duration, err error) {
@@ -128,26 +143,34 @@ func (m *Manager) check(r *Request) (timeout time.Duration, err error) {
 }
 
 // reserve returns the session of a request. From then on its id is taken: whoever comes next shares its kernel, also
-// while that is still starting.
-func (m *Manager) reserve(o Owner, r Request) (*session, error) {
+// while that is still starting. Its place among those that have a kernel is kept until release is called.
+func (m *Manager) reserve(o Owner, r Request) (s *session, release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
+		return nil, nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
 	}
 	k := key{o, r.SessionID}
 	if k.id == "" {
 		k.id = m.mint(o)
 	}
-	s := m.sessions[k]
+	if err := m.roomToWait(); err != nil {
+		return nil, nil, err
+	}
+	s = m.sessions[k]
 	if s == nil || s.ended() {
-		return m.add(k, r.Language, r.SessionID == ""), nil
+		if err := m.admit(o); err != nil {
+			return nil, nil, err
+		}
+		m.closeDormant(o)
+		s = m.add(k, r.Language, r.SessionID == "")
 	}
 	if s.language != r.Language {
-		return nil, fault.New(fault.Conflict, "session %q is a %s session, it cannot run %s", k.id, s.language, r.Language).
+		return nil, nil, fault.New(fault.Conflict, "session %q is a %s session, it cannot run %s", k.id, s.language, r.Language).
 			WithHint("use another session_id for %s, or call execute_%s on this one", r.Language, s.language)
 	}
-	return s, nil
+	release, err = m.seat(s)
+	return s, release, err
 }
 
 // mint returns an id that the owner does not use. The caller holds m.mu.
@@ -276,6 +299,13 @@ func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error)
 	if err != nil {
 		return Info{}, err
 	}
+	m.mu.Lock()
+	release, err := m.seat(s)
+	m.mu.Unlock()
+	if err != nil {
+		return Info{}, err
+	}
+	defer release()
 	if a := s.send(ctx, orderRestart); a.err != nil {
 		return Info{}, s.orderError(a.err)
 	}

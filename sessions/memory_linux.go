@@ -6,18 +6,16 @@ import (
 	"os"
 )
 
-// leastMemory is what this host must have free, in KiB, for a kernel that nobody waits for.
-const leastMemory = 300 << 10
-
-// memoryShort tells whether this host has little memory left: less than that, or less than a tenth.
-func memoryShort() bool {
+// hostMemory returns how much memory this host has, and how much of that can be had without swapping, in bytes; -1 for what
+// is not known.
+func hostMemory() (total, available int64) {
+	total, available = -1, -1
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
-		return false
+		return total, available
 	}
 	defer f.Close()
-	var total, available int64
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	for lines := bufio.NewScanner(f); lines.Scan() && (total < 0 || available < 0); {
 		var name string
 		var kib int64
 		if _, err := fmt.Sscan(lines.Text(), &name, &kib); err != nil {
@@ -25,10 +23,10 @@ func memoryShort() bool {
 		}
 		switch name {
 		case "MemTotal:":
-			total = kib
+			total = kib << 10
 		case "MemAvailable:":
-			available = kib
+			available = kib << 10
 		}
 	}
-	return total > 0 && available < max(total/10, leastMemory)
+	return total, available
 }

@@ -81,8 +81,9 @@ func (s *session) welcomeBack(filesThere, ran bool) {
 func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	full := s.takeOverfull()
 	if len(s.news) == 0 {
-		return s.generation, ""
+		return s.generation, full
 	}
 	const most = 3
 	lines := s.news[max(0, len(s.news)-most):]
@@ -98,8 +99,8 @@ func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	case s.ran || s.past.Executions > 0:
 		again += ", or let restore_session run the earlier cells again"
 	}
-	return s.generation, fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
-		"This cell ran on a new kernel, generation %d: %s.", strings.Join(lines, "\n"), kept, s.generation, again)
+	return s.generation, strings.TrimSpace(fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
+		"This cell ran on a new kernel, generation %d: %s. %s", strings.Join(lines, "\n"), kept, s.generation, again, full))
 }
 
 func formatBytes(n int64) string {

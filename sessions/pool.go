@@ -69,6 +69,15 @@ func newPool(m *Manager) *pool {
 	return p
 }
 
+// leastMemory is what this host must have free, in bytes, for a kernel that nobody waits for.
+const leastMemory = 300 << 20
+
+// memoryShort tells whether this host has little memory left: less than that, or less than a tenth.
+func memoryShort() bool {
+	total, available := hostMemory()
+	return available >= 0 && available < max(total/10, leastMemory)
+}
+
 // StartPool begins to keep Config.PoolSize kernels of each language ready. Sessions do not wait for it.
 func (m *Manager) StartPool() {
 	m.mu.Lock()

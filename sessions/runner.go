@@ -102,6 +102,11 @@ func (s *session) serve() {
 		}
 		return
 	}
+	done := s.awaitTurn()
+	if done == nil {
+		return
+	}
+	defer done()
 	if e := s.pop(); e != nil {
 		s.runCell(e)
 	}

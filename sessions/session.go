@@ -18,7 +18,7 @@ type key struct {
 	id    string
 }
 
-// session is one (owner, id). Fields above mu never change; kernel belongs to the runner's goroutine alone.
+// session is one (owner, id). Fields above mu never change; kernel and gauge belong to the runner's goroutine alone.
 type session struct {
 	manager  *Manager
 	key      key
@@ -41,6 +41,7 @@ type session struct {
 
 	kernel  *kernel
 	found   *adopted // the cell that runs in a kernel that was found again, until it is followed
+	gauge   gauge
 	written written
 
 	mu          sync.Mutex
@@ -62,6 +63,9 @@ type session struct {
 	filesThere  bool           // the workspace was not empty when the session began
 	ending      *ending        // set once the session takes no more cells
 	deleteFiles bool
+	coming      int   // calls that are about to want the kernel
+	overfull    int64 // what the workspace holds, in bytes, where that is too much and must be told
+	crowded     bool  // its next cell waits for others, of other sessions
 	conflict    error // the session is another process's
 	endErr      error // what went wrong while ending; valid once gone is closed
 }
@@ -118,6 +122,9 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 		return nil, fault.New(fault.Busy, "session %q already has %d cells waiting", s.key.id, most).
 			WithHint("wait for them, use another session_id for work that can run beside it, or interrupt_session")
 	}
+	if err := s.manager.roomToWait(); err != nil {
+		return nil, err
+	}
 	s.cells++
 	s.wanted = s.wanted || !minted
 	e := &Execution{
@@ -134,6 +141,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 		Queued: time.Now(),
 	})
 	s.queue = append(s.queue, e)
+	e.count(true)
 	s.lastUsed = time.Now()
 	s.poke()
 	return e, nil
@@ -156,6 +164,7 @@ func (s *session) unqueue(e *Execution) bool {
 		return false
 	}
 	s.queue = slices.Delete(s.queue, i, i+1)
+	e.count(false)
 	return true
 }
 
@@ -168,6 +177,7 @@ func (s *session) pop() *Execution {
 	}
 	e := s.queue[0]
 	s.queue = slices.Delete(s.queue, 0, 1)
+	e.count(false)
 	s.running = e
 	s.setState(Busy)
 	return e
@@ -197,6 +207,9 @@ func (s *session) failQueue(err error) {
 	s.mu.Lock()
 	failed := s.queue
 	s.queue = nil
+	for _, e := range failed {
+		e.count(false)
+	}
 	s.mu.Unlock()
 	for _, e := range failed {
 		s.drop(e, Result{}, err)

@@ -71,8 +71,11 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: a.backend.runtimes, Limits: cfg.Profiles[sessionProfile].Limits(),
 		Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
-		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNever(cfg.Sessions.IdleTimeout), MaxLife: orNever(cfg.Sessions.MaxLife),
-		Unattended: orNever(cfg.Sessions.Unattended), Logger: a.logger,
+		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife),
+		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
+		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning),
+		MinFreeMemory: orNone(int64(cfg.Sessions.MinFreeMemory)), WorkspaceBytes: orNone(int64(cfg.Sessions.WorkspaceMaxBytes)),
+		Unattended: orNone(cfg.Sessions.Unattended), Logger: a.logger,
 	})
 	if err != nil {
 		return err
@@ -90,12 +93,12 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	return ctx.Err()
 }
 
-// orNever is a time of the configuration, where 0 means for ever, as package sessions wants it, where that is the default.
-func orNever(d time.Duration) time.Duration {
-	if d == 0 {
+// orNone is a value of the configuration, where 0 means no limit, as package sessions wants it, where that is the default.
+func orNone[T int | int64 | time.Duration](n T) T {
+	if n == 0 {
 		return -1
 	}
-	return d
+	return n
 }
 
 // health looks at what the server depends on now.

@@ -84,6 +84,15 @@ type SessionsConfig struct {
 	MaxLife     time.Duration `koanf:"max_life"`
 	// Unattended is how long a kernel goes on while no server is there; 0: for ever.
 	Unattended time.Duration `koanf:"unattended"`
+	// PerOwner and Max bound the sessions that have a kernel, MaxWaiting and MaxRunning the cells of all sessions; 0: no limit.
+	PerOwner   int `koanf:"per_owner"`
+	Max        int `koanf:"max"`
+	MaxWaiting int `koanf:"max_waiting"`
+	MaxRunning int `koanf:"max_running"`
+	// MinFreeMemory is what this host must have free for another kernel, WorkspaceMaxBytes how large a workspace may get;
+	// 0: that is not looked at.
+	MinFreeMemory     Size `koanf:"min_free_memory"`
+	WorkspaceMaxBytes Size `koanf:"workspace_max_bytes"`
 }
 
 // HistoryConfig says how much of what sessions did is kept; 0 is no limit.
@@ -156,6 +165,8 @@ func defaults() map[string]any {
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",
 		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",
+		"sessions.per_owner": 20, "sessions.max": 100, "sessions.max_waiting": 1000, "sessions.max_running": 100,
+		"sessions.min_free_memory": "512MB", "sessions.workspace_max_bytes": "10GB",
 		"history.max_age": "90d", "history.max_bytes": "10GB",
 		"docker.host": "", "docker.carrier": "auto",
 		"images.python":           "",

@@ -96,7 +96,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// check refuses times that are too short for anything.
+// check refuses times that are too short for anything, and limits below nothing.
 func (s SessionsConfig) check() error {
 	if s.MintedIdle < time.Second {
 		return fault.New(fault.Invalid, "configuration: sessions.minted_idle is %s", s.MintedIdle).
@@ -106,6 +106,14 @@ func (s SessionsConfig) check() error {
 		if d != 0 && d < time.Second {
 			return fault.New(fault.Invalid, "configuration: sessions.%s is %s", key, d).
 				WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")
+		}
+	}
+	for key, n := range map[string]int64{
+		"per_owner": int64(s.PerOwner), "max": int64(s.Max), "max_waiting": int64(s.MaxWaiting), "max_running": int64(s.MaxRunning),
+		"min_free_memory": int64(s.MinFreeMemory), "workspace_max_bytes": int64(s.WorkspaceMaxBytes),
+	} {
+		if n < 0 {
+			return fault.New(fault.Invalid, "configuration: sessions.%s is %d", key, n).WithHint("Use 0 for no limit.")
 		}
 	}
 	return nil

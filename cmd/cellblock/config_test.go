@@ -181,6 +181,7 @@ func TestBadConfiguration(t *testing.T) {
 		"half a day":           {"history: {max_age: 0.5d}\n", nil, nil, "is not a duration"},
 		"a tiny history":       {"history: {max_bytes: 1MB}\n", nil, nil, "at least 64MB"},
 		"short idle time-out":  {"sessions: {idle_timeout: 30ms}\n", nil, nil, "0 for no end"},
+		"negative limit":       {"sessions: {per_owner: -1}\n", nil, nil, "0 for no limit"},
 		"negative life":        {"sessions: {max_life: -1h}\n", nil, nil, "0 for no end"},
 	}
 	for name, tt := range tests {

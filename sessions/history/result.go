@@ -51,6 +51,7 @@ type resultDocument struct {
 	Duration        time.Duration      `json:"duration,omitempty"`
 	Files           []files.Change     `json:"files,omitempty"`
 	MoreFiles       int                `json:"more_files,omitempty"`
+	Overrun         int64              `json:"overrun,omitempty"`
 }
 
 type deathDocument struct {
@@ -67,7 +68,7 @@ func documentOf(r sessions.Result) *resultDocument {
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
 		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
 		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, Duration: r.Duration,
-		Files: r.Files, MoreFiles: r.MoreFiles,
+		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun,
 	}
 	if r.Death != nil {
 		d.Death = (*deathDocument)(r.Death)
@@ -82,6 +83,7 @@ func (d *resultDocument) result() sessions.Result {
 			UserExpressions: d.UserExpressions, Payload: d.Payload,
 		},
 		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
+		Overrun:   d.Overrun,
 		Interrupt: sessions.InterruptReport{Ran: d.Interrupted, Rung: d.Rung, VariablesKept: d.VariablesKept},
 	}
 	if d.Death != nil {

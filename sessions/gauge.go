@@ -1,0 +1,185 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// gauge watches how large a session's workspace is, while cells run. No engine bounds that here, so it is measured, the more
+// often the less room is left: a cell that takes too much is stopped before it takes much more.
+type gauge struct {
+	size int64     // when it was last measured
+	at   time.Time // when that was; zero: never
+	took time.Duration
+	// low is the smallest size since it is too large; 0 while it is not. Cells that make room must be let run.
+	low int64
+}
+
+const (
+	// fastestDisk is how fast a workspace may be expected to grow, in bytes per second, and overrun what that may be before
+	// it is seen.
+	fastestDisk = 2 << 30
+	overrun     = 128 << 20
+	// soonest and latest are how long a measurement is good for.
+	soonest, latest = 100 * time.Millisecond, 2 * time.Second
+	// maxMeasured bounds the entries of a workspace that are looked at, slack what may be added to one that is too large.
+	maxMeasured = 200_000
+	slack       = 16 << 20
+	// overrunGrace is what each rung of the ladder has where a disk is filling up.
+	overrunGrace = 500 * time.Millisecond
+)
+
+// due is when the workspace is to be measured next.
+func (g *gauge) due(limit int64) time.Time {
+	if g.at.IsZero() {
+		return g.at
+	}
+	room := max(limit-g.size, 0) + overrun
+	pause := min(max(time.Duration(float64(room)/fastestDisk*float64(time.Second)), soonest), latest)
+	return g.at.Add(max(pause, 5*g.took))
+}
+
+// note takes a measurement, and tells whether a cell that began with another size has taken too much.
+func (g *gauge) note(size, begin, limit int64) (tooMuch bool) {
+	g.size = size
+	if size <= limit {
+		g.low = 0
+		return false
+	}
+	most := limit
+	if g.low > 0 {
+		most = g.low + slack
+	}
+	if g.low == 0 || size < g.low {
+		g.low = size
+	}
+	return size > most && size > begin
+}
+
+// gaugeWorkspace measures the workspace in the background, until stop is called.
+func (r *run) gaugeWorkspace() (stop func()) {
+	if !r.s.manager.measured() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(r.s.ctx)
+	r.overran = make(chan int64, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watchWorkspace(ctx) })
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// watchWorkspace measures the workspace until the cell has ended or has taken too much, which it tells.
+func (r *run) watchWorkspace(ctx context.Context) {
+	s, limit := r.s, r.s.manager.cfg.WorkspaceBytes
+	begin, known := s.gauge.size, !s.gauge.at.IsZero()
+	for {
+		timer := time.NewTimer(time.Until(s.gauge.due(limit)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		started := time.Now()
+		size, err := measure(ctx, s.folder())
+		if ctx.Err() != nil {
+			return
+		}
+		s.gauge.at = time.Now()
+		s.gauge.took = s.gauge.at.Sub(started)
+		if err != nil {
+			s.log.Warn("the workspace cannot be measured", "error", pathless(err))
+			return
+		}
+		if !known { // it is what earlier cells have left, or so it must be taken
+			begin, known = size, true
+		}
+		tooMuch := s.gauge.note(size, begin, limit)
+		s.setOverfull(size > limit, size)
+		if tooMuch {
+			r.overran <- size
+			return
+		}
+	}
+}
+
+// folder is the session's workspace on this host.
+func (s *session) folder() string {
+	name, _ := s.manager.workspaces.lookup(s.key)
+	return filepath.Join(s.manager.workspaces.root, name)
+}
+
+// measured tells whether workspaces are measured.
+func (m *Manager) measured() bool { return m.cfg.WorkspaceBytes > 0 && !m.volumes }
+
+// setOverfull notes whether the next cell must be told that there is too much.
+func (s *session) setOverfull(is bool, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.overfull = 0; is {
+		s.overfull = size
+	}
+}
+
+// weighAgain measures a workspace that held too much when it was last looked at, so that nobody is told what is over.
+func (s *session) weighAgain() {
+	s.mu.Lock()
+	full := s.overfull > 0
+	s.mu.Unlock()
+	if !full {
+		return
+	}
+	size, err := measure(s.ctx, s.folder())
+	if err != nil {
+		return
+	}
+	limit := s.manager.cfg.WorkspaceBytes
+	s.gauge.at = time.Now()
+	s.gauge.note(size, size, limit)
+	s.setOverfull(size > limit, size)
+}
+
+// takeOverfull returns what the next cell must be told of a workspace that holds too much, once. The caller holds s.mu.
+func (s *session) takeOverfull() string {
+	size := s.overfull
+	if s.overfull = 0; size == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The workspace holds %s, more than its limit of %s: cells that add to it are stopped. Delete files that are not needed.",
+		formatBytes(size), formatBytes(s.manager.cfg.WorkspaceBytes))
+}
+
+// measure adds up what a folder takes on its disk, as far as it can be looked at. User code works in it meanwhile, so no
+// link is followed and nothing is believed to stay.
+func measure(ctx context.Context, dir string) (size int64, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	seen := 0
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		seen++
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case seen > maxMeasured:
+			return fs.SkipAll
+		case err != nil:
+			return nil // it went, or cannot be read
+		}
+		if info, err := d.Info(); err == nil {
+			size += diskSize(info)
+		}
+		return nil
+	})
+	return size, err
+}
