@@ -71,11 +71,28 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 		return files.Entry{}, false, err
 	}
 	defer f.Close()
+	if err := m.room(f, int64(len(content))); err != nil {
+		return files.Entry{}, false, err
+	}
 	e, created, err := f.Write(path, content)
 	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil {
 		s.written.know(f, e.Path)
 	}
 	return e, created, err
+}
+
+// room refuses what a workspace would hold too much with.
+func (m *Manager) room(f *files.Folder, more int64) error {
+	limit := m.cfg.WorkspaceBytes
+	if limit <= 0 {
+		return nil
+	}
+	l, err := f.List(files.Query{})
+	if err != nil || l.Bytes+more <= limit {
+		return err
+	}
+	return fault.New(fault.Conflict, "the workspace holds %s, and may hold %s", formatBytes(l.Bytes), formatBytes(limit)).
+		WithHint("delete files that are not needed")
 }
 
 // letGo gives back a workspace that no session has.

@@ -110,6 +110,26 @@ func TestWriteLeavesNothingHeld(t *testing.T) {
 	}
 }
 
+func TestWorkspaceHasALimit(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.WorkspaceBytes = 1000 })
+	write := func(path string, size int) error {
+		_, _, err := m.WriteFile(t.Context(), alice, "s", path, bytes.Repeat([]byte("x"), size))
+		return err
+	}
+	if err := write("d/a", 600); err != nil {
+		t.Error(err)
+	}
+	if err := write("b", 600); fault.KindOf(err) != fault.Conflict || !strings.Contains(fault.Text(err), "delete files") {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if _, err := m.DeleteFile(t.Context(), alice, "s", "d", true); err != nil {
+		t.Error(err)
+	}
+	if err := write("b", 600); err != nil {
+		t.Error(err)
+	}
+}
+
 // Sessions begin and end while files are written: none is lost.
 func TestWriteWhileSessionsComeAndGo(t *testing.T) {
 	m := newTestManager(t, &fakeProvisioner{})
