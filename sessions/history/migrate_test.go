@@ -70,7 +70,7 @@ func TestOldDatabasesAreMigrated(t *testing.T) {
 
 			s = limited(t, Options{Folder: folder, MaxAge: time.Hour})
 			defer closeStore(t, s)
-			if err := s.retain(t.Context(), time.Now()); err != nil {
+			if err := s.retain(t.Context(), time.Now(), false); err != nil {
 				t.Fatal(err)
 			}
 			settled(t, s)

@@ -17,6 +17,9 @@ const (
 	rowsFactor = 4
 	// freshTime is how long nothing of a cell that has ended goes for lack of room: somebody reads its result.
 	freshTime = time.Minute
+	// leftTime is how long a session is left alone that nobody has claimed and nobody has closed: its kernel may live on
+	// without a server, and be found again by the next.
+	leftTime = 7 * 24 * time.Hour
 	// expiredPage is how many executions are looked for at a time.
 	expiredPage = 100
 )
@@ -26,8 +29,8 @@ const (
 func (s *Store) keepUp() {
 	ticker := time.NewTicker(upkeepPause)
 	defer ticker.Stop()
-	for {
-		if err := s.retain(context.Background(), time.Now()); err != nil && !errors.Is(err, errClosed) {
+	for first := true; ; first = false {
+		if err := s.retain(context.Background(), time.Now(), first); err != nil && !errors.Is(err, errClosed) {
 			s.log.Warn("old history could not all be dropped; it is tried again", "error", err)
 		}
 		if s.writer.files.left.Swap(false) {
@@ -41,10 +44,14 @@ func (s *Store) keepUp() {
 	}
 }
 
-// retain drops what is beyond the limits.
-func (s *Store) retain(ctx context.Context, now time.Time) error {
+// retain drops what is beyond the limits. The first time nobody has claimed anything yet, and what could be found again is
+// left alone.
+func (s *Store) retain(ctx context.Context, now time.Time, first bool) error {
 	var given tally
 	err := errors.Join(s.expire(ctx, now, &given), s.shrink(ctx, now, &given))
+	if !first {
+		err = errors.Join(err, s.forget(ctx, now, &given))
+	}
 	if given == (tally{}) {
 		return err
 	}
@@ -58,22 +65,27 @@ type tally struct {
 	bytes                    int64
 }
 
-// expire drops what is too old: outputs first, a good time later cells, and sessions in which nothing is left.
+// expire drops what is too old of executions that have ended: outputs first, a good time later the rest.
 func (s *Store) expire(ctx context.Context, now time.Time, given *tally) error {
 	if s.maxAge <= 0 {
 		return nil
 	}
-	outputsBefore, rowsBefore := now.Add(-s.maxAge), now.Add(-rowsFactor*s.maxAge)
-	if err := s.dropOutputs(ctx, outputsBefore, now, math.MaxInt64, given); err != nil {
+	if err := s.dropOutputs(ctx, now.Add(-s.maxAge), now, math.MaxInt64, given); err != nil {
 		return err
 	}
-	if err := s.dropAbandoned(ctx, outputsBefore, now, given); err != nil {
+	return s.dropCells(ctx, now.Add(-rowsFactor*s.maxAge), math.MaxInt64, given)
+}
+
+// forget drops what is too old in sessions that nobody has claimed: outputs whose execution nobody has ended, and at last
+// the sessions.
+func (s *Store) forget(ctx context.Context, now time.Time, given *tally) error {
+	if s.maxAge <= 0 {
+		return nil
+	}
+	if err := s.dropAbandoned(ctx, now.Add(-max(s.maxAge, leftTime)), now, given); err != nil {
 		return err
 	}
-	if err := s.dropCells(ctx, rowsBefore, math.MaxInt64, given); err != nil {
-		return err
-	}
-	return s.dropSessions(ctx, rowsBefore, given)
+	return s.dropSessions(ctx, now, given)
 }
 
 // shrink drops the oldest until the history takes no more room than it may: outputs, and when none are left, cells.
@@ -209,18 +221,20 @@ func (w *writer) tellDropped(id int64, d dropped, now time.Time) error {
 		d.bytes, now.UnixNano(), d.outputs, d.bytes, d.to, d.to, id)
 }
 
-// dropSessions deletes the sessions that nobody has claimed and for which nothing was written since a time. What is left
-// of them is older.
-func (s *Store) dropSessions(ctx context.Context, before time.Time, given *tally) error {
+// dropSessions deletes the sessions that nobody has claimed and for which nothing was written for so long that all that is
+// left of them is too old.
+func (s *Store) dropSessions(ctx context.Context, now time.Time, given *tally) error {
+	closed := now.Add(-rowsFactor * s.maxAge).UnixNano()
+	left := now.Add(-max(rowsFactor*s.maxAge, leftTime)).UnixNano()
 	old, err := collect(ctx, s.read, func(row scanner) (ref sessions.SessionRef, err error) {
 		err = row.Scan(&ref)
 		return ref, err
-	}, "SELECT id FROM sessions WHERE used < ? AND deleted = 0", before.UnixNano())
+	}, "SELECT id FROM sessions WHERE used < CASE WHEN closed IS NULL THEN ? ELSE ? END AND deleted = 0", left, closed)
 	for _, ref := range old {
 		var gone bool
 		if err == nil {
 			err = s.writer.submit(ctx, func(w *writer) (err error) {
-				gone, err = s.hideOld(w, ref, before)
+				gone, err = s.hideOld(w, ref, closed)
 				return err
 			})
 		}
@@ -233,9 +247,9 @@ func (s *Store) dropSessions(ctx context.Context, before time.Time, given *tally
 }
 
 // hideOld marks a session as deleted if it is still old and nobody's.
-func (s *Store) hideOld(w *writer, ref sessions.SessionRef, before time.Time) (gone bool, err error) {
+func (s *Store) hideOld(w *writer, ref sessions.SessionRef, before int64) (gone bool, err error) {
 	var holder string
-	err = w.row("SELECT holder FROM sessions WHERE id = ? AND used < ? AND deleted = 0", ref, before.UnixNano()).Scan(&holder)
+	err = w.row("SELECT holder FROM sessions WHERE id = ? AND used < ? AND deleted = 0", ref, before).Scan(&holder)
 	if err != nil || s.held(holder) {
 		return false, ignoreNone(err)
 	}

@@ -249,7 +249,8 @@ func TestCodeAloneStaysWithinTheSize(t *testing.T) {
 	})
 }
 
-// What a killed process has left running is dropped like the rest, but not while a process that lives has the session.
+// What a killed process has left running may be found again, and is left alone for a time; while a process that lives has
+// the session, for ever.
 func TestAbandonedCellsAreDropped(t *testing.T) {
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,19 +258,27 @@ func TestAbandonedCellsAreDropped(t *testing.T) {
 		other := limited(t, Options{Folder: folder, Slot: "other"})
 		ref := claim(t, other, "a")
 		ran(t, other, ref, 1, false, "runs")
-		s := limited(t, Options{Folder: folder, MaxAge: time.Hour, Alive: func(string) bool { return alive }})
-		defer closeStore(t, s)
-		pass(10 * time.Hour)
+		o := Options{Folder: folder, MaxAge: 3 * 24 * time.Hour, Alive: func(string) bool { return alive }}
+		s := limited(t, o)
+		pass(2 * leftTime)
 		wantTold(t, s, ref, 1, 0, "0:runs")
+		closeStore(t, s)
+
 		alive = false
+		s = limited(t, o)
+		defer closeStore(t, s)
+		synctest.Wait()
+		wantTold(t, s, ref, 1, 0, "0:runs") // the server that starts may find its kernel, however old it is
 		if err := other.writer.exec("UPDATE sessions SET used = ?", time.Now().UnixNano()); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Hour + upkeepPause)
+		pass(leftTime - time.Minute)
+		wantTold(t, s, ref, 1, 0, "0:runs")
+		pass(2 * upkeepPause)
 		if got := told(t, s, ref, 1, 0); !strings.HasPrefix(got, "0:… 1 output of this cell, ") {
 			t.Errorf("it is told as %q", got)
 		}
-		pass(rowsFactor * time.Hour)
+		pass(rowsFactor*3*24*time.Hour - leftTime)
 		if all, err := s.Sessions(t.Context(), sessions.Owner{}); err != nil || len(all) != 0 {
 			t.Errorf("sessions are left: %+v, %v", all, err)
 		}
@@ -303,7 +312,7 @@ func TestDroppingInPieces(t *testing.T) {
 
 	again := limited(t, Options{Folder: f.path, MaxAge: time.Nanosecond})
 	defer closeStore(t, again)
-	if err := again.retain(t.Context(), time.Now()); err != nil {
+	if err := again.retain(t.Context(), time.Now().Add(2*leftTime), false); err != nil {
 		t.Fatal(err)
 	}
 	e, err := again.Execution(t.Context(), ref, 1)
