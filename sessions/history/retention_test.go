@@ -258,9 +258,9 @@ func TestAbandonedCellsAreDropped(t *testing.T) {
 		other := limited(t, Options{Folder: folder, Slot: "other"})
 		ref := claim(t, other, "a")
 		ran(t, other, ref, 1, false, "runs")
-		o := Options{Folder: folder, MaxAge: 3 * 24 * time.Hour, Alive: func(string) bool { return alive }}
+		o := Options{Folder: folder, MaxAge: 2 * 24 * time.Hour, Alive: func(string) bool { return alive }}
 		s := limited(t, o)
-		pass(2 * leftTime)
+		pass(leftTime + time.Hour)
 		wantTold(t, s, ref, 1, 0, "0:runs")
 		closeStore(t, s)
 
@@ -278,7 +278,7 @@ func TestAbandonedCellsAreDropped(t *testing.T) {
 		if got := told(t, s, ref, 1, 0); !strings.HasPrefix(got, "0:… 1 output of this cell, ") {
 			t.Errorf("it is told as %q", got)
 		}
-		pass(rowsFactor*3*24*time.Hour - leftTime)
+		pass(rowsFactor*2*24*time.Hour - leftTime)
 		if all, err := s.Sessions(t.Context(), sessions.Owner{}); err != nil || len(all) != 0 {
 			t.Errorf("sessions are left: %+v, %v", all, err)
 		}
