@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -242,5 +243,56 @@ func TestUnattendedKernelEnds(t *testing.T) {
 		s = startIn(t, dir, runtime)
 		r := python(t, s.connect(t, s.token(t)), "alone", "print('on')")
 		wantText(t, r.text, "ended", "generation 2", "on")
+	})
+}
+
+// What a cell prints while no server is there, and does not fit into the journal, is counted in its place; its end is told.
+// So is what background work prints.
+func TestOutputWhileNoServerRuns(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		dir := t.TempDir()
+		s := startIn(t, dir, runtime)
+		token := s.token(t)
+		c := s.connect(t, token)
+		python(t, c, "late", `import threading, time
+def later():
+    for i in range(20):
+        print('late', i, flush=True)
+        time.sleep(0.2)
+threading.Thread(target=later).start()`)
+		python(t, c, "flood", "import os, time")
+		begin(t, c, "flood", `print('first', flush=True)
+while not os.path.exists('go'): time.sleep(0.05)
+for i in range(60_000): print(i, 'x' * 1000)
+print('last')`)
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "flood", 2), "first") })
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "late", 1), "late 3") })
+		folders, err := filepath.Glob(filepath.Join(dir, "workspaces", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.kill(t)
+		for _, folder := range folders { // one of them is the session's
+			if info, err := os.Stat(folder); err == nil && info.IsDir() {
+				if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(8 * time.Second) // what there is to print is printed
+
+		s = startIn(t, dir, runtime)
+		c = s.connect(t, token)
+		r := getExecution(t, c, "flood", 2, 60)
+		wantText(t, r.text, "first", "left out here", "last", "cell 2 · ok")
+		var late strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&late, "late %d\n", i)
+		}
+		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "late", 1), "late 19") })
+		if got := wholeOutput(t, c, "late", 1); strings.ReplaceAll(got, "\n\n", "\n") != late.String() && !strings.Contains(got, late.String()) {
+			t.Errorf("of the background work there is\n%s", got)
+		}
+		wantText(t, python(t, c, "flood", "print(i)").text, "59999")
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +35,7 @@ type fakeProvisioner struct {
 	specs    []kernels.Spec
 	clients  []*fakeClient
 	kernels  map[string]*fakeHandle // by id, while they run
+	killed   atomic.Int64           // servers: their handles do nothing any more
 }
 
 var _ kernels.Provisioner = (*fakeProvisioner)(nil)
@@ -53,7 +56,7 @@ func (p *fakeProvisioner) Launch(ctx context.Context, spec kernels.Spec) (kernel
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.specs = append(p.specs, spec)
-	h := &fakeHandle{p: p, id: spec.ID, exited: make(chan struct{})}
+	h := &fakeHandle{fakeKernel: &fakeKernel{p: p, id: spec.ID, exited: make(chan struct{})}, server: p.killed.Load()}
 	if p.kernels == nil {
 		p.kernels = map[string]*fakeHandle{}
 	}
@@ -65,7 +68,7 @@ func (p *fakeProvisioner) Attach(_ context.Context, ref kernels.Ref) (kernels.Ha
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h := p.kernels[ref.KernelID]; h != nil {
-		return h, nil
+		return &fakeHandle{fakeKernel: h.fakeKernel, server: p.killed.Load()}, nil
 	}
 	return nil, kernels.ErrGone
 }
@@ -91,7 +94,13 @@ func (p *fakeProvisioner) last() *fakeClient {
 	return p.clients[len(p.clients)-1]
 }
 
+// fakeHandle is a server's handle of a kernel.
 type fakeHandle struct {
+	*fakeKernel
+	server int64
+}
+
+type fakeKernel struct {
 	p      *fakeProvisioner
 	id     string
 	once   sync.Once
@@ -107,6 +116,13 @@ func (h *fakeHandle) Logs(context.Context) string            { return "fake log:
 func (h *fakeHandle) Close() error                           { return nil }
 
 func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
+	if h.server == h.p.killed.Load() {
+		h.stop(grace)
+	}
+	return nil
+}
+
+func (h *fakeKernel) stop(grace time.Duration) {
 	h.once.Do(func() {
 		if grace > 0 {
 			time.Sleep(h.p.stopTime)
@@ -120,16 +136,15 @@ func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
 		h.p.mu.Unlock()
 		close(h.exited)
 	})
-	return nil
 }
 
 // connect is the Manager's connectFunc for fake handles.
 func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels.Options) (client, error) {
 	h := d.(*fakeHandle)
 	if h.client != nil { // an earlier process has launched it
-		return adoptingClient{h.client}, nil
+		return adoptingClient{h.client, h.server}, nil
 	}
-	c := &fakeClient{p: p, late: o.Late, done: make(chan struct{})}
+	c := &fakeClient{p: p, server: h.server, late: o.Late, done: make(chan struct{})}
 	h.client = c
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,6 +156,8 @@ type fakeClient struct {
 	p    *fakeProvisioner
 	late func(kernels.Output, string) bool
 	done chan struct{}
+	// server has launched the kernel.
+	server int64
 
 	mu       sync.Mutex
 	err      error
@@ -162,7 +179,12 @@ func (c *fakeClient) Ready(ctx context.Context) error {
 }
 
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
-	if c.p.unplugged.Load() {
+	return c.execute(ctx, r, c.server)
+}
+
+// execute is Execute of a server's client.
+func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, server int64) (cell, error) {
+	if c.p.unplugged.Load() || server != c.p.killed.Load() {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -313,7 +335,14 @@ func (c *fakeClient) ReleaseLate(string, uint64)  {}
 
 // adoptingClient is the client of a kernel that an earlier process has launched. The shim behind it has acknowledged
 // nothing: all that a cell has put out comes again.
-type adoptingClient struct{ *fakeClient }
+type adoptingClient struct {
+	*fakeClient
+	server int64
+}
+
+func (c adoptingClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
+	return c.execute(ctx, r, c.server)
+}
 
 func (c adoptingClient) Adopted(msgID string) (cell, bool) {
 	c.mu.Lock()
@@ -538,4 +567,22 @@ func text(t *testing.T, e *Execution) string {
 		b.WriteString(out.Text)
 	}
 	return b.String()
+}
+
+// KillServer has the handles of all servers so far do nothing any more.
+func (p *fakeProvisioner) KillServer() { p.killed.Add(1) }
+
+// KillLast kills the kernel process that was launched last.
+func (p *fakeProvisioner) KillLast() {
+	p.last().die(kernels.Death{Cause: "the kernel was killed by SIGKILL", Time: time.Now()})
+}
+
+// Reboot ends everything, as the host does.
+func (p *fakeProvisioner) Reboot() {
+	p.mu.Lock()
+	all := slices.Collect(maps.Values(p.kernels))
+	p.mu.Unlock()
+	for _, h := range all {
+		h.stop(0)
+	}
 }

@@ -33,10 +33,12 @@ func (s *session) leave(why *ending) (left bool, err error) {
 		s.log.Warn("the kernel is stopped, because the next start could not find it", "error", err)
 		return false, nil
 	}
-	// The connection goes first: what comes now is not acknowledged, and comes again.
-	_ = s.kernel.client.Close()
-	err = s.kernel.handle.Close()
-	s.kernel = nil
+	if s.kernel != nil {
+		// The connection goes first: what comes now is not acknowledged, and comes again.
+		_ = s.kernel.client.Close()
+		err = s.kernel.handle.Close()
+		s.kernel = nil
+	}
 	s.manager.workspaces.leave(s.key)
 	_ = s.saver.close(context.Background(), storeTime) // it has been logged
 	s.manager.mu.Lock()
@@ -45,17 +47,22 @@ func (s *session) leave(why *ending) (left bool, err error) {
 	return true, err
 }
 
-// leaves tells whether a session that ends for a reason leaves its kernel running, as far as that is known now.
+// leaves tells whether a session that ends for a reason leaves its kernel running, as far as that is known now. One that
+// has not come to look for the kernel of an earlier process leaves that.
 func (s *session) leaves(why *ending) bool {
-	if s.kernel == nil || s.kernelGone() || s.saver == nil {
+	if !s.manager.isLeaving(why) || s.saver == nil || !s.untouched && (s.kernel == nil || s.kernelGone()) {
 		return false
 	}
-	s.manager.mu.Lock()
-	wanted := s.manager.leaving == why
-	s.manager.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return wanted && !s.unclaimed()
+	return !s.unclaimed()
+}
+
+// isLeaving tells whether a reason is that of Leave.
+func (m *Manager) isLeaving(why *ending) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaving == why
 }
 
 // left tells whether the cell goes on without this process. Whoever waits for it is told how to read on.

@@ -45,7 +45,7 @@ func (s *session) takeUp() {
 		return
 	}
 	defer close(s.settled)
-	if s.ctx.Err() != nil {
+	if s.untouched = s.ctx.Err() != nil; s.untouched {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, reattachTime)
@@ -55,16 +55,17 @@ func (s *session) takeUp() {
 		s.log.Error("what the session did earlier cannot be read", "error", err)
 		return
 	}
-	if l.runs {
-		err = s.reattach(ctx, l)
+	if !l.runs {
+		s.kernelEndedBefore(l)
+		return
 	}
-	switch {
-	case l.runs && err == nil:
+	switch err = s.reattach(ctx, l); {
+	case err == nil:
 		s.log.Info("kernel found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number)
-	case l.runs && s.ctx.Err() == nil:
+	case s.ctx.Err() == nil:
 		s.kernelLost(l, err)
 	default:
-		s.kernelEndedBefore(l)
+		s.untouched = true
 	}
 }
 
@@ -94,7 +95,7 @@ func (s *session) reattach(ctx context.Context, l left) error {
 	k := &kernel{handle: handle, used: true}
 	dir, used, err := s.manager.workspaces.acquire(s.key, s.language)
 	if err != nil {
-		return errors.Join(err, k.dispose(0))
+		return errors.Join(err, s.giveUpAttaching(k))
 	}
 	if s.past.Workspace != "" && filepath.Base(dir) != s.past.Workspace {
 		s.log.Warn("the kernel found again works in another folder than the session's", "folder", s.past.Workspace)
@@ -114,13 +115,21 @@ func (s *session) reattach(ctx context.Context, l left) error {
 	if k.client, err = s.manager.connect(ctx, handle, options); err != nil {
 		k.client = nil
 		s.forgetCells()
-		return errors.Join(err, k.dispose(0))
+		return errors.Join(err, s.giveUpAttaching(k))
 	}
 	s.goOnWith(k, l, used, running)
 	for _, e := range waiting {
 		s.drop(e, Result{}, errRestarted())
 	}
 	return nil
+}
+
+// giveUpAttaching stops a kernel that cannot be gone on with, unless that is only because this process has to end.
+func (s *session) giveUpAttaching(k *kernel) error {
+	if s.ctx.Err() != nil && s.manager.isLeaving(s.whyEnding()) {
+		return k.handle.Close()
+	}
+	return k.dispose(0)
 }
 
 // errNotSent is why a cell of an earlier process did not reach its kernel.
@@ -266,7 +275,7 @@ func (s *session) kernelLost(l left, err error) {
 
 // kernelEndedBefore writes down the end of what was open although the kernel's end is known.
 func (s *session) kernelEndedBefore(l left) {
-	if g := l.kernel; g.Number > 0 && g.Why != "" && s.ctx.Err() == nil {
+	if g := l.kernel; g.Number > 0 && g.Why != "" {
 		s.mu.Lock()
 		s.news = []string{lossSentence(s.key.id, g.Number, g.Why, g.Ended)}
 		s.mu.Unlock()

@@ -32,6 +32,7 @@ type app struct {
 
 // access says who a call is made for and what it may do.
 type access struct {
+	slot    string // the kind
 	owner   func(context.Context) (sessions.Owner, error)
 	allowed func(ctx context.Context, scope string) bool
 }
@@ -40,7 +41,7 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 	if err := makeDirs(cfg); err != nil {
 		return nil, err
 	}
-	place, err := takeSlot(cfg.DataDir)
+	place, err := takeSlot(cfg.DataDir, who.slot)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +50,17 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 		if ctx.Err() != nil { // whatever was being looked for was not looked for to the end
 			err = fault.New(fault.Cancelled, "stopped before it was ready")
 		}
-		return nil, errors.Join(err, a.release())
+		return nil, errors.Join(err, a.giveUp())
 	}
 	return a, nil
+}
+
+// giveUp ends a start that failed. Kernels that it has found again are left to the next one.
+func (a *app) giveUp() (err error) {
+	if a.keep = true; a.sessions != nil {
+		err = a.endSessions(context.Background())
+	}
+	return errors.Join(err, a.release())
 }
 
 func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {

@@ -17,8 +17,14 @@ import (
 // process, however that ends, so whoever takes a slot knows that kernels of that name
 // are his to go on with.
 
-// maxSlots bounds the processes that use one data folder at once.
+// maxSlots bounds the processes of a kind that use one data folder at once.
 const maxSlots = 256
+
+// The kinds of slots.
+const (
+	serveSlot = "s"
+	stdioSlot = "c" // a client's own
+)
 
 // slot is this process's place among those that use the data folder.
 type slot struct {
@@ -26,13 +32,15 @@ type slot struct {
 	lock *flock.Flock
 }
 
-func takeSlot(dataDir string) (*slot, error) {
+// takeSlot takes a slot of a kind: a command has its own, so that none goes on with the kernels of another that is to be
+// started again.
+func takeSlot(dataDir, kind string) (*slot, error) {
 	dir := filepath.Join(dataDir, "slots")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.New(fault.Unavailable, "%w", err).WithHint("Choose a folder that this user may write: --data-dir.")
 	}
 	for n := range maxSlots {
-		name := fmt.Sprintf("s%d", n)
+		name := fmt.Sprintf("%s%d", kind, n)
 		lock := flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600))
 		switch free, err := lock.TryLock(); {
 		case errors.Is(err, fs.ErrPermission):

@@ -4,16 +4,20 @@ import "testing"
 
 func TestSlotsAreTakenOnce(t *testing.T) {
 	dir := t.TempDir()
-	first, err := takeSlot(dir)
+	first, err := takeSlot(dir, serveSlot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := takeSlot(dir)
+	second, err := takeSlot(dir, serveSlot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.name == second.name {
-		t.Fatalf("both have %s", first.name)
+	other, err := takeSlot(dir, stdioSlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.name == second.name || other.name == first.name || other.name == second.name {
+		t.Fatalf("they have %s, %s and %s", first.name, second.name, other.name)
 	}
 	for _, name := range []string{first.name, second.name} {
 		if !slotTaken(dir, name) {
@@ -28,7 +32,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 			t.Errorf("%s is taken and nobody has it", name)
 		}
 	}
-	third, err := takeSlot(dir)
+	third, err := takeSlot(dir, serveSlot)
 	if err != nil || third.name != first.name {
 		t.Errorf("the free slot %s was not taken again: %v, %v", first.name, third, err)
 	}

@@ -37,6 +37,7 @@ func runStdio(cmd *cobra.Command) error {
 	graceful, forced, release := stopSignals(cmd.Context())
 	defer release()
 	a, err := newApp(graceful, cfg, newLogger(cfg.Log), access{
+		slot:    stdioSlot,
 		owner:   func(context.Context) (sessions.Owner, error) { return localOwner, nil },
 		allowed: func(context.Context, string) bool { return true },
 	})

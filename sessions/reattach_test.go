@@ -1,0 +1,263 @@
+package sessions_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
+)
+
+// life is one data folder and its kernels, over several processes.
+type life struct {
+	t     *testing.T
+	p     *sessions.FakeProvisioner
+	store *storetest.Memory
+	dir   string
+}
+
+func newLife(t *testing.T) *life {
+	return &life{t: t, p: &sessions.FakeProvisioner{}, store: storetest.NewMemory(), dir: t.TempDir()}
+}
+
+// start starts a process, which recovers, and returns the kernels that it has no use for.
+func (l *life) start(change ...func(*sessions.Config)) (*sessions.Manager, []kernels.Ref) {
+	l.t.Helper()
+	l.store = l.store.Another()
+	m := sessions.NewTestManager(l.t, l.p, append(change, with(l.store, l.dir))...)
+	unknown, err := m.Recover(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return m, unknown
+}
+
+// kill ends the process that runs as kill -9 does, as far as others can see.
+func (l *life) kill() {
+	synctest.Wait()
+	time.Sleep(time.Second / 2) // what is to be committed is
+	l.p.KillServer()
+	l.store.Kill()
+	l.store.Fail(fault.New(fault.Unavailable, "killed"))
+}
+
+// leave leaves kernels to the next process, and returns how many.
+func (l *life) leave(m *sessions.Manager) int {
+	l.t.Helper()
+	n, err := m.Leave(context.Background())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.store.Close(); err != nil {
+		l.t.Fatal(err)
+	}
+	return n
+}
+
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\n", i)
+	}
+	return b.String()
+}
+
+// Whether the server was killed or left, a session goes on with its kernel, its numbers and the cell that runs.
+func TestSessionsGoOnWithTheirKernels(t *testing.T) {
+	for name, end := range map[string]func(*life, *sessions.Manager){
+		"killed": func(l *life, _ *sessions.Manager) { l.kill() },
+		"left":   func(l *life, m *sessions.Manager) { l.leave(m) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start()
+				runCell(t, m, "idle", "x = 1")
+				runCell(t, m, "busy", "x = 1")
+				sessions.StartCell(t, m, sessions.Alice, sessions.Python("busy", "steps 30"))
+				sessions.StartCell(t, m, sessions.Alice, sessions.Python("busy", "waits"))
+				time.Sleep(10 * time.Second)
+				end(l, m)
+				time.Sleep(5 * time.Second)
+
+				m, unknown := l.start()
+				if len(unknown) != 0 {
+					t.Errorf("nobody wants %v", unknown)
+				}
+				e, got := recalled(t, m, "busy", 2)
+				if r := sessions.WaitFor(t, e); r.Status != kernels.StatusOK || got != lines(30) {
+					t.Errorf("the cell that ran ended with %s and %q", r.Status, got)
+				}
+				if e, err := m.Execution(t.Context(), sessions.Alice, "busy", 3); err != nil {
+					t.Error(err)
+				} else if _, err := e.Wait(t.Context()); fault.KindOf(err) != fault.Unavailable {
+					t.Errorf("the cell that waited ended with %v", err)
+				}
+				for _, id := range []string{"idle", "busy"} {
+					e, _ := runCell(t, m, id, "on")
+					want := map[string]int{"idle": 2, "busy": 4}[id]
+					if e.Number() != want || e.Generation() != 1 || e.Preamble() != "" {
+						t.Errorf("%s goes on with cell %d of generation %d, told %q", id, e.Number(), e.Generation(), e.Preamble())
+					}
+				}
+			})
+		})
+	}
+}
+
+// A cell's time counts from its start; one that ended while no server ran has not run out of it.
+func TestTimeoutGoesOnAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		begun := time.Now()
+		for id, code := range map[string]string{"overdue": "sleep 1h", "ended": "steps 20"} {
+			r := sessions.Python(id, code)
+			r.Timeout = 30 * time.Second
+			sessions.StartCell(t, m, sessions.Alice, r)
+		}
+		time.Sleep(10 * time.Second)
+		l.kill()
+		time.Sleep(15 * time.Second)
+
+		m, _ = l.start()
+		e, _ := recalled(t, m, "overdue", 1)
+		r := sessions.WaitFor(t, e)
+		if took := time.Since(begun).Round(time.Second); !r.TimedOut || took != 30*time.Second || !r.Interrupt.VariablesKept {
+			t.Errorf("after %v it ended with %+v", took, r)
+		}
+		time.Sleep(time.Hour)
+		e, got := recalled(t, m, "ended", 1)
+		if r := sessions.WaitFor(t, e); r.TimedOut || r.Status != kernels.StatusOK || got != lines(20) {
+			t.Errorf("what had ended is told as %+v with %q", r, got)
+		}
+	})
+}
+
+// A cell of an earlier process is interrupted like any other.
+func TestInterruptAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 1h"))
+		time.Sleep(time.Second)
+		l.kill()
+		m, _ = l.start()
+		report, err := m.Interrupt(t.Context(), sessions.Alice, "s")
+		if err != nil || !report.Ran || report.Rung != sessions.RungInterrupt || !report.VariablesKept {
+			t.Errorf("interrupted: %+v, %v", report, err)
+		}
+	})
+}
+
+// A prompt that was open when the server went is refused: nobody is left who could be asked.
+func TestPromptOfAnEarlierServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		r := sessions.Python("s", "ask name")
+		r.Attended = true
+		sessions.StartCell(t, m, sessions.Alice, r)
+		time.Sleep(time.Second)
+		l.kill()
+		m, _ = l.start()
+		_, got := recalled(t, m, "s", 1)
+		if !strings.Contains(got, "the server restarted") {
+			t.Errorf("the cell was told %q", got)
+		}
+	})
+}
+
+// What became of a kernel while no server ran is told, with the cause as far as it is known.
+func TestDeathBetweenServers(t *testing.T) {
+	tests := map[string]struct {
+		happens func(*life)
+		want    string
+	}{
+		"the process died": {func(l *life) { l.p.KillLast() }, "killed by SIGKILL"},
+		"all is gone":      {func(l *life) { l.p.Reboot() }, "ended while no server ran, between "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start()
+				sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "steps 100"))
+				time.Sleep(10 * time.Second)
+				l.kill()
+				tt.happens(l)
+
+				m, _ = l.start()
+				next, _ := runCell(t, m, "s", "on")
+				if next.Number() != 2 || next.Generation() != 2 || !strings.Contains(next.Preamble(), tt.want) {
+					t.Errorf("cell %d, generation %d, is told %q", next.Number(), next.Generation(), next.Preamble())
+				}
+				e, got := recalled(t, m, "s", 1)
+				if r := sessions.WaitFor(t, e); r.Status != kernels.StatusDied || got != lines(11) {
+					t.Errorf("what ran is told as %+v with %q", r, got)
+				}
+			})
+		})
+	}
+}
+
+// Kernels of sessions with a minted id that nobody came back to, and of those that were closed, are nobody's.
+func TestKernelsThatNobodyWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "named", "x = 1")
+		unused, _ := runCell(t, m, "", "x = 1")
+		used, _ := runCell(t, m, "", "x = 1")
+		runCell(t, m, used.SessionID(), "x = 2")
+		running := sessions.StartCell(t, m, sessions.Alice, sessions.Python("named", "sleep 1m"))
+		time.Sleep(time.Second)
+		if n := l.leave(m); n != 2 {
+			t.Errorf("%d kernels were left", n)
+		}
+		if _, err := running.Wait(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Hint(err), "get_execution") {
+			t.Errorf("whoever waited for the cell is told %v", err)
+		}
+		m, _ = l.start()
+		for id, want := range map[string]bool{"named": true, used.SessionID(): true, unused.SessionID(): false} {
+			if _, err := m.Get(t.Context(), sessions.Alice, id); (err == nil) != want {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		l.kill()
+
+		m, unknown := l.start(func(c *sessions.Config) { c.Runtimes = map[string]sessions.Runtime{"bash": {}} })
+		if len(unknown) != 2 {
+			t.Errorf("without its language a kernel is wanted: only %v are not", unknown)
+		}
+		l.p.Reboot()
+		shutdown(t, m)
+	})
+}
+
+// A session of a minted id that was found again is culled like any other, unless somebody comes back to it.
+func TestMintedSessionFoundAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		unused, _ := runCell(t, m, "", "x = 1")
+		used, _ := runCell(t, m, "", "x = 1")
+		l.kill()
+		m, _ = l.start()
+		if e, _ := runCell(t, m, used.SessionID(), "x"); e.Generation() != 1 {
+			t.Errorf("it goes on with generation %d", e.Generation())
+		}
+		time.Sleep(10 * time.Minute)
+		for id, want := range map[string]bool{used.SessionID(): true, unused.SessionID(): false} {
+			if _, err := m.Get(t.Context(), sessions.Alice, id); (err == nil) != want {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	})
+}
