@@ -99,10 +99,12 @@ func (m *Manager) room(f *files.Folder, more int64) error {
 func (m *Manager) letGo(k key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.sessions[k] != nil {
-		return // it does that when it ends
+	altering := m.workspaces.alteringOf(k)
+	if m.sessions[k] != nil || !altering.TryLock() {
+		return // the session gives it back, or who uses it next
 	}
-	if err := m.workspaces.release(k, false); err != nil {
+	defer altering.Unlock()
+	if err := m.workspaces.giveBack(k, false); err != nil {
 		m.cfg.Logger.Error("workspace cannot be given back", "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -32,10 +33,13 @@ type workspaces struct {
 	uid, gid int
 	log      *slog.Logger
 
-	moves sync.RWMutex // held while files are on their way from one folder to another
-	mu    sync.Mutex
-	byKey map[key]string
-	used  map[key]*flock.Flock
+	// altering are held while a folder is made or given back, each for some of the keys: files may be put into a workspace
+	// while its session begins or ends.
+	altering [64]sync.Mutex
+	moves    sync.RWMutex // held while files are on their way from one folder to another
+	mu       sync.Mutex
+	byKey    map[key]string
+	used     map[key]*flock.Flock
 }
 
 // label is what stands in the file beside a workspace.
@@ -127,8 +131,18 @@ func (w *workspaces) lookup(k key) (name string, ok bool) {
 	return name, ok
 }
 
+// alteringOf is held by who makes k's folder or gives it back.
+func (w *workspaces) alteringOf(k key) *sync.Mutex {
+	return &w.altering[maphash.Comparable(seed, k)%uint64(len(w.altering))]
+}
+
+var seed = maphash.MakeSeed()
+
 // acquire returns the folder of k, made if need be, and whether there are files in it.
 func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
+	altering := w.alteringOf(k)
+	altering.Lock()
+	defer altering.Unlock()
 	w.moves.RLock()
 	defer w.moves.RUnlock()
 	name, err := w.name(k, language)
@@ -264,6 +278,14 @@ func (w *workspaces) write(name string, l label) error {
 
 // release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
 func (w *workspaces) release(k key, remove bool) error {
+	altering := w.alteringOf(k)
+	altering.Lock()
+	defer altering.Unlock()
+	return w.giveBack(k, remove)
+}
+
+// giveBack is release for who holds alteringOf(k).
+func (w *workspaces) giveBack(k key, remove bool) error {
 	name, ok := w.lookup(k)
 	if !ok {
 		return nil
