@@ -39,7 +39,7 @@ type session struct {
 	settled chan struct{}
 	before  *session // the earlier session that after is of
 
-	kernel *kernel
+	kernel    *kernel
 	found     *adopted // the cell that runs in a kernel that was found again, until it is followed
 	untouched bool     // the kernel of an earlier process was not looked for
 	gauge     gauge
