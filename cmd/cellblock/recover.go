@@ -46,6 +46,7 @@ func (a *app) recover(ctx context.Context) {
 	for _, ref := range unknown {
 		orphans.Go(func() { stopOrphan(stopping, a.backend, ref, a.logger) })
 	}
+	orphans.Go(func() { a.sessions.KeepSwept(stopping) })
 }
 
 // stopOrphan stops a kernel that no session can use. What cannot be done is left to the next start.

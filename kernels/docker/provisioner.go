@@ -156,6 +156,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 			}
 		}
 	}
+	p.sweepFolders(ctx, e)
 	return refs, nil
 }
 

@@ -1,0 +1,210 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+const (
+	// sweepPause is how often what nobody uses is looked for, sweepGrace how long nothing may have used it: longer than
+	// anything takes to start or to be handed over.
+	sweepPause = 5 * time.Minute
+	sweepGrace = 10 * time.Minute
+	// orphanGrace is how long a kernel that nobody uses has to end by itself.
+	orphanGrace = 2 * time.Second
+)
+
+// KeepSwept stops kernels and removes folders that nobody uses, now and every few minutes until ctx ends: what could not
+// be stopped when it should have been, and what a process that was killed has left half made. Kernels and workspaces that
+// the store knows of are left alone, and so is what was used a short while ago.
+func (m *Manager) KeepSwept(ctx context.Context) {
+	unused := map[string]time.Time{}
+	ticker := time.NewTicker(sweepPause)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		m.sweepKernels(ctx, unused)
+		m.workspaces.sweep(time.Now().Add(-sweepGrace), func(k key) bool { return m.remembers(ctx, k) })
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// sweepKernels stops the kernels of this process's installation that nobody has used for the grace period. Unused says
+// since when that is, by the kernel's id.
+func (m *Manager) sweepKernels(ctx context.Context, unused map[string]time.Time) {
+	refs, err := m.cfg.Provisioner.List(ctx)
+	var used map[string]bool
+	if err == nil {
+		used, err = m.kernelsInUse(ctx)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Logger.Warn("kernels that nobody uses cannot be looked for", "error", err)
+		}
+		return
+	}
+	running := map[string]bool{}
+	for _, ref := range refs {
+		id := ref.KernelID
+		if used[id] {
+			continue
+		}
+		running[id] = true
+		if unused[id].IsZero() {
+			unused[id] = time.Now()
+		}
+		if time.Since(unused[id]) >= sweepGrace {
+			m.stopOrphan(ctx, ref)
+		}
+	}
+	for id := range unused {
+		if !running[id] {
+			delete(unused, id)
+		}
+	}
+}
+
+// kernelsInUse are those of sessions that have one, those that wait in the pool, and those that the store knows of.
+func (m *Manager) kernelsInUse(ctx context.Context) (map[string]bool, error) {
+	used := map[string]bool{}
+	if m.cfg.Store != nil {
+		all, err := m.cfg.Store.Running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range all {
+			used[k.Generation.Ref.KernelID] = true
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sessions {
+		if handle := s.launchedKernel(); handle != nil && s.hasKernel() {
+			used[handle.Ref().KernelID] = true
+		}
+	}
+	for _, id := range m.pool.ids() {
+		used[id] = true
+	}
+	return used, nil
+}
+
+// ids are those of the kernels that wait.
+func (p *pool) ids() (ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, shelf := range p.shelves {
+		for _, k := range shelf.ready {
+			ids = append(ids, k.kernel.handle.Ref().KernelID)
+		}
+	}
+	return ids
+}
+
+func (m *Manager) stopOrphan(ctx context.Context, ref kernels.Ref) {
+	handle, err := m.cfg.Provisioner.Attach(ctx, ref)
+	if errors.Is(err, kernels.ErrGone) {
+		return
+	}
+	if err == nil {
+		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
+	}
+	if err != nil {
+		m.cfg.Logger.Warn("a kernel that nobody uses could not be stopped", "kernel", ref.KernelID, "error", err)
+		return
+	}
+	m.cfg.Logger.Info("stopped a kernel that nobody used", "kernel", ref.KernelID)
+}
+
+// remembers tells whether a session runs in this process, or is in the store, or whether that cannot be found out.
+func (m *Manager) remembers(ctx context.Context, k key) bool {
+	m.mu.Lock()
+	runs := m.sessions[k] != nil
+	m.mu.Unlock()
+	_, err := m.stored(ctx, k.owner, k.id)
+	return runs || fault.KindOf(err) != fault.NotFound
+}
+
+// sweep removes what was last changed before some time and is nobody's: empty folders without a label or of sessions that
+// are not known, and labels and locks of folders that are gone. What holds files is left alone.
+func (w *workspaces) sweep(before time.Time, known func(key) bool) {
+	entries, err := os.ReadDir(w.root)
+	if err != nil {
+		w.log.Warn("the workspaces cannot be looked at", "error", err)
+		return
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.Name(), ".")
+		if folderName.MatchString(name) {
+			names[name] = true
+		}
+	}
+	for name := range names {
+		if what := w.sweepOne(name, before, known); what != "" {
+			w.log.Info("swept a workspace that is nobody's", "workspace", name, "what", what)
+		}
+	}
+}
+
+// sweepOne removes one workspace if it is nobody's, and says what there was of it.
+func (w *workspaces) sweepOne(name string, before time.Time, known func(key) bool) (what string) {
+	if !w.unchangedSince(name, before) {
+		return ""
+	}
+	w.moves.Lock() // nobody gets a folder meanwhile
+	defer w.moves.Unlock()
+	l, err := w.read(name)
+	folder := filepath.Join(w.root, name)
+	if there, err := countEntries(folder, 1); there > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what = "an empty folder without a label"
+	case err != nil || l.Spare || l.From != "":
+		return "" // not to be read, or seen to by tidy
+	case known(key{l.Owner, l.ID}):
+		return ""
+	default:
+		what = "an empty folder of a session that is not known"
+	}
+	lock := w.lock(name)
+	if alone, err := lock.TryLock(); err != nil || !alone {
+		return "" // a process uses it
+	}
+	defer lock.Close()
+	if err == nil {
+		w.mu.Lock()
+		if k := (key{l.Owner, l.ID}); w.byKey[k] == name {
+			delete(w.byKey, k)
+		}
+		w.mu.Unlock()
+	}
+	if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	_ = os.Remove(w.labelPath(name))
+	_ = os.Remove(lock.Path())
+	return what
+}
+
+// unchangedSince tells whether nothing of a workspace was changed after some time.
+func (w *workspaces) unchangedSince(name string, before time.Time) bool {
+	for _, path := range []string{filepath.Join(w.root, name), w.labelPath(name), w.lock(name).Path()} {
+		if info, err := os.Lstat(path); err == nil && !info.ModTime().Before(before) {
+			return false
+		}
+	}
+	return true
+}
