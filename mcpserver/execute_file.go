@@ -24,11 +24,11 @@ var languageEndings = map[string]string{
 func (s *service) executeFileTool() toolSpec {
 	return toolSpec{
 		name: ExecuteFile, title: "Run a file",
-		description: "Run a script from the workspace in the session's kernel, like a cell: what it defines stays.",
+		description: "Run a session's script like a cell: what it defines stays.",
 		input: []mcp.ToolOption{
-			filesOfArgument(), pathArgument(),
+			sessionArgument(), pathArgument(),
 			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
-			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time, while it goes on")),
+			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
 		},
 		destructive: true, handle: s.executeFile,
 	}

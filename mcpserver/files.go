@@ -28,21 +28,16 @@ type fileEntry struct {
 
 var filesSchema = listSchema("files", "path", "type")
 
-// filesOfArgument is sessionArgument in fewer words: the list of tools is read with every call.
-func filesOfArgument() mcp.ToolOption {
-	return mcp.WithString("session_id", mcp.Required(), mcp.Description("The session's name"))
-}
-
 func pathArgument() mcp.ToolOption {
-	return mcp.WithString("path", mcp.Required(), mcp.Description("Relative to /workspace"))
+	return mcp.WithString("path", mcp.Required(), mcp.Description("In /workspace"))
 }
 
 func (s *service) listFilesTool() toolSpec {
 	return toolSpec{
 		name: "list_files", title: "List files",
-		description: "List a session's files, those in folders too, whether it runs or not.",
+		description: "List a session's files, in all folders.",
 		input: []mcp.ToolOption{
-			filesOfArgument(),
+			sessionArgument(),
 			mcp.WithString("path", mcp.Description("Only this folder")),
 			mcp.WithString("glob", mcp.Description("Such as *.csv or data/**/*.py")),
 		},
@@ -114,7 +109,7 @@ func totals(l files.Listing) string {
 func (s *service) writeFileTool() toolSpec {
 	return toolSpec{
 		name: "write_file", title: "Write a file",
-		description: "Put a file into a session's workspace, also before its first cell. Replaces what is there; makes folders.",
+		description: "Write a session's file, also before its first cell. Replaces what is there; makes folders.",
 		input: []mcp.ToolOption{
 			mcp.WithString("session_id", mcp.Required(), mcp.Description("May be a new name")), pathArgument(),
 			mcp.WithString("content", mcp.Required(), mcp.Description("All of it")),
@@ -165,7 +160,7 @@ func (s *service) deleteFileTool() toolSpec {
 		name: "delete_file", title: "Delete a file",
 		description: "Delete a session's file or folder.",
 		input: []mcp.ToolOption{
-			filesOfArgument(), pathArgument(),
+			sessionArgument(), pathArgument(),
 			mcp.WithBoolean("recursive", mcp.DefaultBool(false), mcp.Description("Also a folder that is not empty")),
 		},
 		destructive: true, handle: s.deleteFile,

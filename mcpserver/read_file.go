@@ -34,9 +34,9 @@ const (
 func (s *service) readFileTool() toolSpec {
 	return toolSpec{
 		name: "read_file", title: "Read a file",
-		description: "Read a session's text file by lines, or see an image. Other files come as a link: let code read them.",
+		description: "Read a text file by lines, or see an image. Of others you get a link: let code read them.",
 		input: []mcp.ToolOption{
-			filesOfArgument(), pathArgument(),
+			sessionArgument(), pathArgument(),
 			mcp.WithInteger("offset", mcp.Min(1.0), mcp.DefaultNumber(1), mcp.Description("First line")),
 			mcp.WithInteger("limit", mcp.Min(1.0), mcp.Description("How many lines at most")),
 		},
