@@ -178,6 +178,10 @@ func (c *fakeClient) Ready(ctx context.Context) error {
 	return c.Err()
 }
 
+func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
+	return kernels.Stats{}, c.Ready(ctx)
+}
+
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
 	return c.execute(ctx, r, c.server)
 }

@@ -20,6 +20,7 @@ type client interface {
 	Interrupt(ctx context.Context) error
 	KillChildren(ctx context.Context) (int, error)
 	Restart(ctx context.Context, grace time.Duration) error
+	Stats(ctx context.Context) (kernels.Stats, error)
 	Done() <-chan struct{}
 	Err() error
 	Close() error

@@ -3,13 +3,11 @@ package sessions
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"cellblock/internal/fault"
-	"cellblock/kernels"
 )
 
 // pool keeps kernels that are up and have never run anybody's code, so that a session need not wait for its own to start.
@@ -46,12 +44,12 @@ const (
 	// poolQuiet is how long no cell must have run before the pool is filled, poolPatience how long that is waited for.
 	poolQuiet    = 300 * time.Millisecond
 	poolPatience = 5 * time.Second
+	// poolAsking is how often a kernel in the pool is asked whether it answers.
+	poolAsking = time.Minute
 	// poolRenewal is how long a kernel waits in the pool before a fresh one takes its place.
 	poolRenewal = time.Hour
 	// poolPause is how long the pool waits after a failed start, doubled with each, or while memory is short.
 	poolPause, maxPoolPause = 5 * time.Second, 10 * time.Minute
-	// checkTime is how long a pooled kernel may take to answer before it is handed over.
-	checkTime = time.Second
 )
 
 // PoolStats says what the pool holds.
@@ -193,41 +191,35 @@ func (p *pool) failedStart(language string, err error) {
 	}
 }
 
-// watch sees to it that a kernel which dies in the pool, or gets old there, is replaced.
+// watch sees to it that a kernel which dies in the pool, does not answer, or gets old there, is replaced.
 func (p *pool) watch(k *pooled) {
+	asking := time.NewTicker(poolAsking)
+	defer asking.Stop()
 	renewal := time.NewTimer(poolRenewal)
 	defer renewal.Stop()
-	why := "it is old"
-	select {
-	case <-k.left:
-		return
-	case <-p.ctx.Done():
-		return
-	case <-k.kernel.client.Done():
-		why = k.kernel.death().Cause
-	case <-renewal.C:
+	why := ""
+	for why == "" {
+		select {
+		case <-k.left:
+			return
+		case <-p.ctx.Done():
+			return
+		case <-k.kernel.client.Done():
+			why = k.kernel.death().Cause
+		case <-renewal.C:
+			why = "it is old"
+		case <-asking.C:
+			if err := k.answers(p.ctx); err != nil {
+				why = "it does not answer: " + err.Error()
+			}
+		}
 	}
 	if p.remove(k) {
 		p.throwAway(k, why)
 	}
 }
 
-// take returns a kernel of a language that is up and answers; nil when there is none. It is the caller's then.
-func (p *pool) take(ctx context.Context, language string) *pooled {
-	for {
-		k := p.pop(language)
-		if k == nil {
-			return nil
-		}
-		err := p.check(ctx, k)
-		if err == nil {
-			return k
-		}
-		p.m.running.Go(func() { p.throwAway(k, err.Error()) })
-	}
-}
-
-// has tells whether take is likely to return something.
+// has tells whether there is a kernel of a language.
 func (p *pool) has(language string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,6 +227,7 @@ func (p *pool) has(language string) bool {
 	return shelf != nil && len(shelf.ready) > 0
 }
 
+// pop takes a kernel of a language from the pool, for the caller to check; nil when there is none.
 func (p *pool) pop(language string) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,34 +276,6 @@ func (p *pool) activity(change int) {
 		p.quiet = time.Now()
 	}
 	p.wake()
-}
-
-// check tells whether a kernel can be handed over: it is what would be launched now, and it answers.
-func (p *pool) check(ctx context.Context, k *pooled) error {
-	if !reflect.DeepEqual(k.spec, p.m.spec(k.language)) {
-		return errors.New("its configuration has changed")
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	image := make(chan string, 1)
-	go func() { image <- p.image(ctx, k.spec.Image) }()
-	err := k.kernel.client.Ready(ctx)
-	if now := <-image; err == nil && now != k.image {
-		err = errors.New("its image has changed")
-	}
-	return err
-}
-
-// image returns what an image's name stands for now, where that can be told.
-func (p *pool) image(ctx context.Context, name string) string {
-	if images, ok := p.m.cfg.Provisioner.(kernels.ImageIdentifier); ok {
-		id, err := images.ImageID(ctx, name)
-		if err != nil {
-			p.m.cfg.Logger.Debug("an image cannot be looked up", "image", name, "error", err)
-		}
-		return id
-	}
-	return ""
 }
 
 // empty ends all kernels of the pool, side by side.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"cellblock/kernels"
 )
@@ -117,6 +119,49 @@ func runAside(ctx context.Context, c client, code string) (failed string, err er
 	}
 }
 
+// checkTime is how long a pooled kernel's shim may take to answer before the kernel is handed over, answerTime how long the
+// kernel may take while nobody waits.
+const checkTime, answerTime = time.Second, 10 * time.Second
+
+// answers asks the kernel itself.
+func (k *pooled) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return k.kernel.client.Ready(ctx)
+}
+
+// check tells whether a kernel can be handed over: it is what would be launched now, and its shim answers and has not told
+// of its end. Whether the kernel itself answers was seen not long ago: see watch.
+func (p *pool) check(ctx context.Context, k *pooled) error {
+	if !reflect.DeepEqual(k.spec, p.m.spec(k.language)) {
+		return errors.New("its configuration has changed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	image := make(chan string, 1)
+	go func() { image <- p.image(ctx, k.spec.Image) }()
+	_, err := k.kernel.client.Stats(ctx)
+	if err == nil {
+		err = k.kernel.client.Err()
+	}
+	if now := <-image; err == nil && now != k.image {
+		err = errors.New("its image has changed")
+	}
+	return err
+}
+
+// image returns what an image's name stands for now, where that can be told.
+func (p *pool) image(ctx context.Context, name string) string {
+	if images, ok := p.m.cfg.Provisioner.(kernels.ImageIdentifier); ok {
+		id, err := images.ImageID(ctx, name)
+		if err != nil {
+			p.m.cfg.Logger.Debug("an image cannot be looked up", "image", name, "error", err)
+		}
+		return id
+	}
+	return ""
+}
+
 // throwAway ends a kernel that nobody uses, with its folder.
 func (p *pool) throwAway(k *pooled, why string) {
 	if why != "" {
@@ -134,16 +179,26 @@ func (s *session) adopt(ctx context.Context) bool {
 	if m.volumes && m.workspaces.known(s.key) {
 		return false // its files are in the engine's volume, out of reach
 	}
-	k := m.pool.take(ctx, s.language)
-	if k == nil {
-		return false
+	for k := m.pool.pop(s.language); k != nil; k = m.pool.pop(s.language) {
+		// The kernel is checked while it gets the files: they would be at home in the folder without it, too.
+		checked := make(chan error, 1)
+		go func() { checked <- m.pool.check(ctx, k) }()
+		used, ran, giveErr := m.workspaces.give(s.key, s.language, k.folder)
+		if err := errors.Join(<-checked, giveErr); err != nil {
+			m.running.Go(func() { m.pool.throwAway(k, err.Error()) })
+		} else {
+			s.takeOver(k, used, ran)
+			return true
+		}
+		if giveErr != nil {
+			return false
+		}
 	}
-	used, ran, err := m.workspaces.give(s.key, s.language, k.folder)
-	if err != nil {
-		s.log.Warn("a pooled kernel cannot get the session's files, another one is started", "error", err)
-		m.running.Go(func() { m.pool.throwAway(k, "") })
-		return false
-	}
+	return false
+}
+
+// takeOver makes a pooled kernel the session's.
+func (s *session) takeOver(k *pooled, used, ran bool) {
 	s.log.Debug("kernel from the pool", "kernel", k.kernel.handle.Ref().KernelID)
 	late := s.addLate
 	k.late.to.Store(&late)
@@ -151,5 +206,4 @@ func (s *session) adopt(ctx context.Context) bool {
 	s.folderGiven(k.folder.dir, used, ran)
 	s.keepHandle(k.kernel.handle)
 	s.generationBegan()
-	return true
 }
