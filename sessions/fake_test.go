@@ -164,11 +164,11 @@ type fakeClient struct {
 	current  *fakeCell
 	cells    []*fakeCell
 	restarts int
-	frozen   bool // it does not answer
+	frozen   atomic.Bool // it does not answer
 }
 
 func (c *fakeClient) Ready(ctx context.Context) error {
-	if c.frozen {
+	if c.frozen.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}

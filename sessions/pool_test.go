@@ -164,7 +164,7 @@ func TestPoolChecksBeforeItGives(t *testing.T) {
 	newer := "sha256:2"
 	for name, spoil := range map[string]func(m *Manager, p *imageProvisioner){
 		"died":                  func(_ *Manager, p *imageProvisioner) { p.last().die(kernels.Death{Cause: "killed"}) },
-		"frozen":                func(_ *Manager, p *imageProvisioner) { p.last().frozen = true },
+		"frozen":                func(_ *Manager, p *imageProvisioner) { p.last().frozen.Store(true) },
 		"image changed":         func(_ *Manager, p *imageProvisioner) { p.image.Store(&newer) },
 		"limits changed":        func(m *Manager, _ *imageProvisioner) { m.cfg.Limits.Memory = 1 << 30 },
 		"language's image name": func(m *Manager, _ *imageProvisioner) { m.cfg.Runtimes["python"] = Runtime{Image: "other"} },
@@ -203,7 +203,7 @@ func TestPoolReplacesWhatDiesOrGetsOld(t *testing.T) {
 		if p.launched.Load() != 2 || m.Stats().Pool.Ready["python"] != 1 {
 			t.Errorf("after a death: %d launches, %+v", p.launched.Load(), m.Stats().Pool)
 		}
-		p.last().frozen = true
+		p.last().frozen.Store(true)
 		time.Sleep(poolAsking + answerTime + time.Second)
 		synctest.Wait()
 		if p.launched.Load() != 3 || p.live.Load() != 1 || m.Stats().Pool.Ready["python"] != 1 {
