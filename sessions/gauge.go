@@ -2,7 +2,9 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -157,6 +159,27 @@ func (s *session) takeOverfull() string {
 		formatBytes(size), formatBytes(s.manager.cfg.WorkspaceBytes))
 }
 
+// folders is a workspace whose folders are opened as such: a pipe that user code puts into a folder's place would be waited
+// for.
+type folders struct {
+	fs.FS
+	root *os.Root
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (f folders) ReadDir(name string) ([]fs.DirEntry, error) {
+	dir, err := f.root.Open(name + "/.")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(maxMeasured)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, err
+}
+
 // measure adds up what a folder takes on its disk, as far as it can be looked at. User code works in it meanwhile, so no
 // link is followed and nothing is believed to stay.
 func measure(ctx context.Context, dir string) (size int64, err error) {
@@ -166,7 +189,7 @@ func measure(ctx context.Context, dir string) (size int64, err error) {
 	}
 	defer root.Close()
 	seen := 0
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(folders{root.FS(), root}, ".", func(path string, d fs.DirEntry, err error) error {
 		seen++
 		switch {
 		case ctx.Err() != nil:
