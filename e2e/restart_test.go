@@ -158,7 +158,8 @@ func TestRollingRestart(t *testing.T) {
 		keep := []string{"--on-shutdown", "keep"}
 		s := startIn(t, dir, runtime, keep...)
 		addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
-		c := s.connect(t, s.token(t))
+		token := s.token(t)
+		c, old := s.connect(t, token), s.connectAs(t, token, "2025-06-18") // which keeps an Mcp-Session-Id
 		python(t, c, "rolled", "x = 41")
 		minted := call(t, c, "execute_python", map[string]any{"code": "1"})
 		wantText(t, minted.text, "(new: pass this session_id")
@@ -171,7 +172,7 @@ func TestRollingRestart(t *testing.T) {
 		if strings.Count(s.logged(), "stopped a kernel") != 0 {
 			t.Errorf("a kernel was stopped:\n%s", s.logged())
 		}
-		r := getExecution(t, c, "rolled", 2, 30) // the same client, with its Mcp-Session-Id
+		r := getExecution(t, c, "rolled", 2, 30)
 		if gap := time.Since(left); gap > 30*time.Second {
 			t.Errorf("nothing could be called for %v", gap)
 		}
@@ -180,7 +181,7 @@ func TestRollingRestart(t *testing.T) {
 			steps = append(steps, fmt.Sprintf("step %d", i))
 		}
 		wantText(t, r.text, strings.Join(steps, "\n"), "cell 2 · ok")
-		next := python(t, c, "rolled", "print(x + 1)")
+		next := python(t, old, "rolled", "print(x + 1)")
 		wantText(t, next.text, "42", "cell 3 · ok")
 		s.stop(t)
 		startIn(t, dir, runtime).stop(t) // and takes all kernels along

@@ -52,10 +52,10 @@ func (a *app) recover(ctx context.Context) {
 // stopOrphan stops a kernel that no session can use. What cannot be done is left to the next start.
 func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref, logger *slog.Logger) {
 	handle, err := p.Attach(ctx, ref)
-	if errors.Is(err, kernels.ErrGone) {
-		return
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, kernels.ErrGone): // it has ended since it was listed: to list takes away what it left
+		_, err = p.List(ctx)
+	case err == nil:
 		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
 	}
 	if err != nil {
