@@ -47,7 +47,9 @@ func (s *server) awaitPool(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var health struct{ Pool struct{ Ready map[string]int } }
+		var health struct {
+			Pool struct{ Ready map[string]int }
+		}
 		text, err := json.Marshal(got.StructuredContent)
 		if err == nil {
 			err = json.Unmarshal(text, &health)
