@@ -25,14 +25,6 @@ type left struct {
 	cells  []StoredExecution // the last, oldest first
 }
 
-// adopted is a cell that an earlier process has sent to the kernel, or was about to.
-type adopted struct {
-	*Execution
-	cell  cell // nil when the kernel's client does not know it
-	doubt bool // the store does not say that it was sent
-	asks  bool // the last that it did was to ask for input
-}
-
 // leftOver tells whether an earlier process may have left a kernel, or cells whose end nobody wrote down.
 func (s *session) leftOver() bool {
 	return s.saver != nil && s.before == nil && s.past.Ref != 0 && s.past.Closed.IsZero()
@@ -162,98 +154,6 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 		running.cell = begunCell{running.cell}
 	} else {
 		s.save(ExecutionBegan{Number: running.number, Generation: s.generation, Started: running.started})
-	}
-}
-
-// begunCell is a cell that began before this process came: no sign of that need come again.
-type begunCell struct{ cell }
-
-// Begun is closed.
-func (begunCell) Begun() <-chan struct{} {
-	begun := make(chan struct{})
-	close(begun)
-	return begun
-}
-
-// goOn follows the cell that runs in a kernel that was found again, or waits until the kernel answers.
-func (s *session) goOn() {
-	running := s.found
-	s.found = nil
-	switch {
-	case s.kernel == nil || s.ctx.Err() != nil:
-	case running != nil:
-		s.followOn(running)
-	default:
-		s.awaitAnswer()
-	}
-}
-
-// awaitAnswer makes a session idle whose kernel was found again. A kernel that has died since says so now.
-func (s *session) awaitAnswer() {
-	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
-	defer cancel()
-	err := s.kernel.client.Ready(ctx)
-	switch {
-	case err == nil:
-		s.transition(Idle)
-	case s.ctx.Err() != nil:
-	case s.kernelGone():
-		s.kernelDied(s.kernel.death())
-	default:
-		s.kernelDied(kernels.Death{Cause: fmt.Sprintf("it did not answer when the server was back: %v", err), Time: time.Now()})
-	}
-}
-
-// followOn is runCell for a cell that was sent by an earlier process. Its time goes on from its start; how it ended while
-// no server was there is learnt before that is looked at.
-func (s *session) followOn(a *adopted) {
-	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
-	r := &run{
-		s: s, e: a.Execution, running: a.cell, doubt: a.doubt,
-		sent: make(chan struct{}), recall: func() {}, ended: make(chan struct{}),
-	}
-	close(r.sent)
-	go func() {
-		defer close(r.ended)
-		r.hold()
-		r.drain(ctx)
-		if r.doubted() && r.outcome.Status == kernels.StatusIncomplete {
-			r.unsent = errNotSent
-		}
-	}()
-	r.catchUp()
-	if a.asks && !r.over() && a.record.unchanged() {
-		r.reply(noInput + "nobody can be asked any more, because the server restarted" + inCode)
-	}
-	r.toEnd(cancel)
-}
-
-// doubted tells whether the cell may never have reached its kernel.
-func (r *run) doubted() bool {
-	if !r.doubt {
-		return false
-	}
-	select {
-	case <-r.running.Begun():
-		return false
-	default:
-		return true
-	}
-}
-
-// catchUp waits until all that the shim has kept has been read. Where the cell's end is among that, the cell has ended.
-func (r *run) catchUp() {
-	select {
-	case <-r.ended:
-	case <-r.s.kernel.client.CaughtUp():
-	case <-r.s.kernel.client.Done():
-	case <-r.s.ctx.Done():
-	}
-	select {
-	case <-r.running.Done():
-		<-r.ended
-	default:
 	}
 }
 

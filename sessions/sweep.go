@@ -64,7 +64,7 @@ func (m *Manager) sweepKernels(ctx context.Context, unused map[string]time.Time)
 			unused[id] = time.Now()
 		}
 		if time.Since(unused[id]) >= sweepGrace {
-			m.stopOrphan(ctx, ref)
+			m.StopOrphan(ctx, ref)
 		}
 	}
 	for id := range unused {
@@ -111,19 +111,20 @@ func (p *pool) ids() (ids []string) {
 	return ids
 }
 
-func (m *Manager) stopOrphan(ctx context.Context, ref kernels.Ref) {
+// StopOrphan stops a kernel that no session can use. What cannot be done is logged, and left to the next sweep.
+func (m *Manager) StopOrphan(ctx context.Context, ref kernels.Ref) {
 	handle, err := m.cfg.Provisioner.Attach(ctx, ref)
-	if errors.Is(err, kernels.ErrGone) {
-		return
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, kernels.ErrGone): // it has ended since it was listed: to list takes away what it left
+		_, err = m.cfg.Provisioner.List(ctx)
+	case err == nil:
 		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
 	}
 	if err != nil {
-		m.cfg.Logger.Warn("a kernel that nobody uses could not be stopped", "kernel", ref.KernelID, "error", err)
+		m.cfg.Logger.Warn("a kernel that belongs to no session could not be stopped", "kernel", ref.KernelID, "error", err)
 		return
 	}
-	m.cfg.Logger.Info("stopped a kernel that nobody used", "kernel", ref.KernelID)
+	m.cfg.Logger.Info("stopped a kernel that belongs to no session", "kernel", ref.KernelID)
 }
 
 // remembers tells whether a session runs in this process, or is in the store, or whether that cannot be found out.

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
-	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -24,8 +21,6 @@ const (
 	recoverTime = 30 * time.Second
 	// leaveTime bounds how long leaving kernels to the next start may take, also when the server is to stop at once.
 	leaveTime = 5 * time.Second
-	// orphanGrace is how long a kernel that nobody can use any more has to end by itself.
-	orphanGrace = 2 * time.Second
 )
 
 // recover takes up the kernels that the last process in this slot has left running, and stops those that belong to no
@@ -44,25 +39,9 @@ func (a *app) recover(ctx context.Context) {
 		a.logger.Info("sessions go on with their kernels", "sessions", n)
 	}
 	for _, ref := range unknown {
-		orphans.Go(func() { stopOrphan(stopping, a.backend, ref, a.logger) })
+		orphans.Go(func() { a.sessions.StopOrphan(stopping, ref) })
 	}
 	orphans.Go(func() { a.sessions.KeepSwept(stopping) })
-}
-
-// stopOrphan stops a kernel that no session can use. What cannot be done is left to the next start.
-func stopOrphan(ctx context.Context, p kernels.Provisioner, ref kernels.Ref, logger *slog.Logger) {
-	handle, err := p.Attach(ctx, ref)
-	switch {
-	case errors.Is(err, kernels.ErrGone): // it has ended since it was listed: to list takes away what it left
-		_, err = p.List(ctx)
-	case err == nil:
-		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
-	}
-	if err != nil {
-		logger.Warn("a kernel that belongs to no session could not be stopped", "kernel", ref.KernelID, "error", err)
-		return
-	}
-	logger.Info("stopped a kernel that belongs to no session", "kernel", ref.KernelID)
 }
 
 // endSessions ends this process's work on the sessions, with their kernels or without.
