@@ -13,7 +13,9 @@
 //	               └───────────────────► culled ┘        closed: from anywhere, for good
 //
 // A session outlives its kernel: when the kernel dies, is culled (cull.go), restarted or does not come up, the next cell runs
-// on the next generation, in the same workspace folder, and is told first what was lost (news.go).
+// on the next generation, in the same workspace folder, and is told first what was lost (news.go). And a kernel outlives its
+// server: one that was killed, or left its kernels running (leave.go), is followed by the next, which goes on with them
+// (recover.go, reattach.go).
 //
 // What a cell produced is recorded as it comes (record.go), whether or not anybody reads it, so a slow or absent reader
 // never holds up a kernel. With a Store (store.go) all of it is committed before a result is handed out (saver.go), leaves

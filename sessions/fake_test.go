@@ -26,6 +26,7 @@ type fakeProvisioner struct {
 	launchTime time.Duration
 	stopTime   time.Duration
 	readyErr   atomic.Pointer[error]
+	connectErr atomic.Pointer[error]
 	restartErr error
 	unplugged  atomic.Bool // cells cannot be sent: the connection is down
 
@@ -141,6 +142,9 @@ func (h *fakeKernel) stop(grace time.Duration) {
 // connect is the Manager's connectFunc for fake handles.
 func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels.Options) (client, error) {
 	h := d.(*fakeHandle)
+	if err := p.connectErr.Load(); err != nil {
+		return nil, *err
+	}
 	if h.client != nil { // an earlier process has launched it
 		return adoptingClient{h.client, h.server}, nil
 	}
@@ -588,5 +592,15 @@ func (p *fakeProvisioner) Reboot() {
 	p.mu.Unlock()
 	for _, h := range all {
 		h.stop(0)
+	}
+}
+
+// NotReady has kernels not answer, NotConnected not be connected to; nil mends it.
+func (p *fakeProvisioner) NotReady(err error)     { store(&p.readyErr, err) }
+func (p *fakeProvisioner) NotConnected(err error) { store(&p.connectErr, err) }
+
+func store(to *atomic.Pointer[error], err error) {
+	if to.Store(nil); err != nil {
+		to.Store(&err)
 	}
 }

@@ -207,6 +207,37 @@ func TestDeathBetweenServers(t *testing.T) {
 	}
 }
 
+// A kernel that is there and of no use is stopped, and its session says why.
+func TestKernelThatCannotBeGoneOnWith(t *testing.T) {
+	broken := fault.New(fault.Unavailable, "the shim speaks another language")
+	for name, tt := range map[string]struct {
+		fail func(*life, error)
+		want string
+	}{
+		"it is not answered":  {func(l *life, err error) { l.p.NotReady(err) }, "it did not answer when the server was back: the shim"},
+		"it is not connected": {func(l *life, err error) { l.p.NotConnected(err) }, "it could not be reached when the server was back: the shim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start()
+				runCell(t, m, "s", "x = 1")
+				l.kill()
+				tt.fail(l, broken)
+				m, _ = l.start()
+				synctest.Wait()
+				if left, err := l.p.List(t.Context()); err != nil || len(left) != 0 {
+					t.Errorf("left: %v, %v", left, err)
+				}
+				tt.fail(l, nil)
+				if next, _ := runCell(t, m, "s", "on"); next.Generation() != 2 || !strings.Contains(next.Preamble(), tt.want) {
+					t.Errorf("the next cell runs on generation %d and is told %q", next.Generation(), next.Preamble())
+				}
+			})
+		})
+	}
+}
+
 // Kernels of sessions with a minted id that nobody came back to, and of those that were closed, are nobody's.
 func TestKernelsThatNobodyWants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -118,7 +118,8 @@ func (a *app) health(ctx context.Context) mcpserver.HealthReport {
 // stopGrace is how long a stop may take before it is forced.
 const stopGrace = 20 * time.Second
 
-// close ends the work on sessions, with their kernels or without, and releases everything. A second signal, which ends forced, makes it short.
+// close ends the work on sessions, with their kernels or without, and releases everything. A second signal, which ends
+// forced, makes it short.
 func (a *app) close(forced context.Context) error {
 	ctx, cancel := context.WithTimeout(forced, stopGrace)
 	defer cancel()
