@@ -180,7 +180,9 @@ func (s *server) stop(t *testing.T) {
 // token mints a token by the command line.
 func (s *server) token(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(rig.Cellblock(), append([]string{"token", "--data-dir", s.dataDir}, args...)...).Output()
+	cmd := exec.Command(rig.Cellblock(), append([]string{"token", "--data-dir", s.dataDir}, args...)...)
+	cmd.Env = rig.Environment()
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("token: %v", err)
 	}
