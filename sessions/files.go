@@ -74,11 +74,19 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 	if err := m.room(f, int64(len(content))); err != nil {
 		return files.Entry{}, false, err
 	}
-	e, created, err := f.Write(path, content)
+	e, created, err := m.workspaces.put(f, path, content)
 	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil {
 		s.written.know(f, e.Path)
 	}
 	return e, created, err
+}
+
+// put writes a file while no files are on their way to another folder: what it made in the one that they leave would be in
+// the way of the others, in both directions. A folder that they have left before is not there any more.
+func (w *workspaces) put(f *files.Folder, path string, content []byte) (files.Entry, bool, error) {
+	w.moves.RLock()
+	defer w.moves.RUnlock()
+	return f.Write(path, content)
 }
 
 // room refuses what a workspace would hold too much with.

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"cellblock/sessions/files"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -190,5 +193,38 @@ func TestVeryManyFilesAreNotMoved(t *testing.T) {
 	w.discard(f)
 	if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != oldFolder {
 		t.Errorf("%s %v %v", got, used, err)
+	}
+}
+
+// Files can be written while the session's others are on their way to another folder: all are in one folder in the end.
+func TestWriteWhileFilesAreMoved(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{})
+	execute(t, m, alice, "s", "x")
+	k, w := key{alice, "s"}, m.workspaces
+	const rounds, folders = 20, 40
+	for round := range rounds {
+		var writing sync.WaitGroup
+		f, err := w.spare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Go(func() {
+			for i := range folders {
+				name := fmt.Sprintf("d%d/f%d", i, round)
+				if _, _, err := m.WriteFile(t.Context(), alice, "s", name, nil); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+		time.Sleep(time.Duration(round) * time.Millisecond / 5) // somewhere in the middle
+		if _, _, err := w.give(k, "python", f); err != nil {
+			t.Errorf("given: %v", err)
+			w.discard(f)
+		}
+		writing.Wait()
+	}
+	l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1})
+	if err != nil || l.Files != rounds*folders {
+		t.Errorf("%d files, %v", l.Files, err)
 	}
 }
