@@ -96,6 +96,11 @@ func (w *workspaces) giveFiles(k key, language, old string, f *spareFolder) (use
 	if !alone {
 		return false, false, errors.New("another process uses the session's files")
 	}
+	copying := copyLock(w.root)
+	defer copying.Close()
+	if free, err := copying.TryLock(); err == nil && !free {
+		return false, false, errors.New("the workspaces are being copied")
+	}
 	l, err := w.read(old)
 	if err != nil {
 		return false, false, err
@@ -118,6 +123,17 @@ func (w *workspaces) giveFiles(k key, language, old string, f *spareFolder) (use
 		err = errors.New("they cannot be moved")
 	}
 	return moved > 0, ran, err
+}
+
+// copyLock is held, shared with others, by who copies workspaces, and alone by who moves files from one to another: a copy
+// made meanwhile could have them in neither.
+func copyLock(root string) *flock.Flock { return flock.New(root, flock.SetFlag(os.O_RDONLY)) }
+
+// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release. The error is
+// fs.ErrNotExist when there are none.
+func HoldFiles(dataDir string) (release func() error, err error) {
+	lock := copyLock(workspacesIn(dataDir))
+	return lock.Close, lock.RLock()
 }
 
 // moving tells whether a label's folder may not have all of its session's files yet.

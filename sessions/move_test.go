@@ -228,3 +228,37 @@ func TestWriteWhileFilesAreMoved(t *testing.T) {
 		t.Errorf("%d files, %v", l.Files, err)
 	}
 }
+
+// While somebody copies the workspaces, files stay where they are.
+func TestFilesThatAreCopiedAreNotMoved(t *testing.T) {
+	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}}, oldFolder+"/a")
+	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	give := func() error {
+		f, err := w.spare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.discard(f)
+		_, _, err = w.give(key{alice, "s"}, "python", f)
+		return err
+	}
+	release, err := HoldFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := give(); err == nil {
+		t.Error("they were moved")
+	}
+	if got, want := names(t, dir), []string{oldFolder, oldFolder + "/a", oldFolder + ".json"}; !slices.Equal(got, want) {
+		t.Errorf("there are %v", got)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	if err := give(); err != nil {
+		t.Errorf("after the copy: %v", err)
+	}
+}

@@ -59,7 +59,7 @@ var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
 // openWorkspaces reads what is there. Kernels run as uid and gid.
 func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces, error) {
 	w := &workspaces{
-		root: filepath.Join(dataDir, "workspaces"), uid: uid, gid: gid, log: log,
+		root: workspacesIn(dataDir), uid: uid, gid: gid, log: log,
 		byKey: map[key]string{}, used: map[key]*flock.Flock{},
 	}
 	// Kernels may run as another user, who must get through this folder to his own; he cannot list it.
@@ -69,6 +69,8 @@ func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces
 	}
 	return w, w.loadAll()
 }
+
+func workspacesIn(dataDir string) string { return filepath.Join(dataDir, "workspaces") }
 
 // loadAll reads the labels of all folders. What a process that was killed has left half done is put in order first.
 func (w *workspaces) loadAll() error {

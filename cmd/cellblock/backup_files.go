@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"cellblock/sessions"
 	"cellblock/sessions/history"
 )
 
@@ -121,6 +122,11 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 // copyWorkspaces copies the workspaces, each with the label beside it that says whose it is.
 func (b *backup) copyWorkspaces(ctx context.Context) error {
 	files, bytes := b.files, b.bytes
+	release, err := sessions.HoldFiles(b.data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	defer release()
 	labels, err := filepath.Glob(filepath.Join(b.data, "workspaces", "*.json"))
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
@@ -194,6 +196,36 @@ func checkFiles(t *testing.T, folder string) {
 		if info, err := os.Stat(in(name)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
+	}
+}
+
+// writerFunc is a function as an io.Writer.
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
+
+// No server moves files from one workspace to another while they are copied.
+func TestBackupHoldsFiles(t *testing.T) {
+	data, copied := dataFolder(t), false
+	lock := flock.New(filepath.Join(data, "workspaces"), flock.SetFlag(os.O_RDONLY))
+	defer lock.Close()
+	b := backup{data: data, dest: filepath.Join(t.TempDir(), "b"), report: writerFunc(func(p []byte) {
+		if strings.HasPrefix(string(p), "workspaces:") {
+			free, err := lock.TryLock()
+			if copied = true; free || err != nil {
+				t.Errorf("the lock: %v, %v", free, err)
+			}
+		}
+	})}
+	t.Cleanup(func() {
+		_ = os.Chmod(filepath.Join(b.dest, aWorkspace, "closed"), 0o700)
+		_ = os.Chmod(filepath.Join(b.dest, aWorkspace, "fixed"), 0o700)
+	})
+	if err := b.run(t.Context()); err != nil || !copied {
+		t.Errorf("%v, %v", err, copied)
+	}
+	if free, err := lock.TryLock(); !free {
+		t.Errorf("the lock is held after the backup: %v", err)
 	}
 }
 
