@@ -161,7 +161,7 @@ func (m *Manager) reachable(id string) error {
 	if err := ValidateID(id); err != nil {
 		return err
 	}
-	if m.volumes {
+	if m.workspaces.volumes {
 		return fault.New(fault.Unavailable, "workspaces are volumes of a container engine that shares no files with this server").
 			WithHint("let code read and write the files")
 	}

@@ -120,7 +120,7 @@ func (s *session) folder() string {
 }
 
 // measured tells whether workspaces are measured.
-func (m *Manager) measured() bool { return m.cfg.WorkspaceBytes > 0 && !m.volumes }
+func (m *Manager) measured() bool { return m.cfg.WorkspaceBytes > 0 && !m.workspaces.volumes }
 
 // setOverfull notes whether the next cell must be told that there is too much.
 func (s *session) setOverfull(is bool, size int64) {

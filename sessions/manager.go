@@ -19,8 +19,7 @@ type Manager struct {
 	workspaces *workspaces
 	connect    connectFunc
 	pool       *pool
-	// bare: kernels see the host's paths. volumes: workspaces are where this server does not reach them.
-	bare, volumes bool
+	bare       bool // kernels see the host's paths
 
 	memory  func() (total, available int64) // of this host, in bytes; -1: not known
 	waiting atomic.Int64                    // cells
@@ -82,7 +81,8 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
-		bare: !caps.Images && caps.Filesystem == "", volumes: caps.Volumes}
+		bare: !caps.Images && caps.Filesystem == ""}
+	ws.volumes = caps.Volumes
 	m.memory = hostMemory
 	if cfg.MaxRunning > 0 {
 		m.turns = make(chan struct{}, cfg.MaxRunning)

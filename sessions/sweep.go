@@ -160,7 +160,7 @@ func (w *workspaces) sweep(before time.Time, known func(key) bool) {
 
 // sweepOne removes one workspace if it is nobody's, and says what there was of it.
 func (w *workspaces) sweepOne(name string, before time.Time, known func(key) bool) (what string) {
-	if !w.unchangedSince(name, before) {
+	if w.volumes || !w.unchangedSince(name, before) {
 		return ""
 	}
 	w.moves.Lock() // nobody gets a folder meanwhile

@@ -32,6 +32,7 @@ type workspaces struct {
 	root     string
 	uid, gid int
 	log      *slog.Logger
+	volumes  bool // the folders only stand for volumes of an engine, in which the files are
 
 	// altering are held while a folder is made or given back, each for some of the keys: files may be put into a workspace
 	// while its session begins or ends.
@@ -299,7 +300,7 @@ func (w *workspaces) giveBack(k key, remove bool) error {
 		return fault.New(fault.Conflict, "the session's files are kept, because another cellblock process on this machine uses them").
 			WithHint("close the session of that id there too, and then delete them")
 	}
-	if !alone {
+	if !alone || w.volumes && !remove {
 		return nil
 	}
 	if remove {

@@ -55,7 +55,7 @@ func (w *written) know(f *files.Folder, path string) {
 // filesWritten returns which files have been written since it was last called, as far as that can be told cheaply, and how
 // many there are beyond those. Called by the runner.
 func (s *session) filesWritten() (changes []files.Change, more int) {
-	if s.manager.volumes {
+	if s.manager.workspaces.volumes {
 		return nil, 0
 	}
 	f, err := s.manager.workspaces.open(s.key)
