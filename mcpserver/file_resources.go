@@ -104,7 +104,7 @@ func (s *service) listFileResources(ctx context.Context, _ any, _ *mcp.ListResou
 	}
 	room := maxListed
 	for _, info := range infos[:min(len(infos), maxListedSessions)] {
-		l, err := s.Sessions.ListFiles(ctx, owner, info.ID, files.Query{Most: room})
+		l, err := s.Sessions.PeekFiles(ctx, owner, info.ID, files.Query{Most: room})
 		if err != nil {
 			continue // it has just ended
 		}

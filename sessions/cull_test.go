@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/sessions/files"
 )
 
 // culling is a Manager whose kernels live for a while only.
@@ -172,4 +173,47 @@ func TestCulledSessionCanBeRestartedAndClosed(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	})
+}
+
+// Whoever names a minted session wants it; whoever looks over all sessions does not.
+func TestWhatIsUseOfAMintedSession(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do  func(ctx context.Context, m *Manager, id string) error
+		use bool
+	}{
+		"interrupt": {func(ctx context.Context, m *Manager, id string) error {
+			_, err := m.Interrupt(ctx, alice, id)
+			return err
+		}, true},
+		"restart": {func(ctx context.Context, m *Manager, id string) error {
+			_, err := m.Restart(ctx, alice, id)
+			return err
+		}, true},
+		"list of files": {func(ctx context.Context, m *Manager, id string) error {
+			_, err := m.ListFiles(ctx, alice, id, files.Query{})
+			return err
+		}, true},
+		"overview of files": {func(ctx context.Context, m *Manager, id string) error {
+			_, err := m.PeekFiles(ctx, alice, id, files.Query{})
+			return err
+		}, false},
+		"list of sessions": {func(ctx context.Context, m *Manager, _ string) error { _, err := m.Accounts(ctx, alice); return err }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+				defer m.Shutdown(context.Background())
+				e, _ := execute(t, m, alice, "", "x")
+				time.Sleep(m.cfg.MintedIdle - time.Second)
+				if err := tt.do(t.Context(), m, e.SessionID()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if infos, err := m.List(t.Context(), alice); err != nil || (len(infos) == 1) != tt.use {
+					t.Errorf("%d sessions, %v", len(infos), err)
+				}
+			})
+		})
+	}
 }

@@ -20,7 +20,19 @@ var errNoFiles = errors.New("has no files yet")
 
 // ListFiles lists the workspace of an owner's session, whether it runs or not. It is NotFound when there is no such session.
 func (m *Manager) ListFiles(ctx context.Context, o Owner, id string, q files.Query) (files.Listing, error) {
-	f, err := m.folder(ctx, o, id)
+	return m.listFiles(ctx, m.use, o, id, q)
+}
+
+// PeekFiles is ListFiles for an overview of sessions, which is no use of them.
+func (m *Manager) PeekFiles(ctx context.Context, o Owner, id string, q files.Query) (files.Listing, error) {
+	return m.listFiles(ctx, m.find, o, id, q)
+}
+
+// finder is m.use or m.find.
+type finder func(Owner, string) (*session, error)
+
+func (m *Manager) listFiles(ctx context.Context, find finder, o Owner, id string, q files.Query) (files.Listing, error) {
+	f, err := m.folder(ctx, find, o, id)
 	if errors.Is(err, errNoFiles) {
 		return files.Listing{}, nil
 	}
@@ -33,7 +45,7 @@ func (m *Manager) ListFiles(ctx context.Context, o Owner, id string, q files.Que
 
 // OpenFile opens a file of a session's workspace for reading. The caller closes it.
 func (m *Manager) OpenFile(ctx context.Context, o Owner, id, path string) (*os.File, files.Entry, error) {
-	f, err := m.folder(ctx, o, id)
+	f, err := m.folder(ctx, m.use, o, id)
 	if err != nil {
 		return nil, files.Entry{}, err
 	}
@@ -119,7 +131,7 @@ func (m *Manager) letGo(k key) {
 
 // DeleteFile deletes a file of a session's workspace, or an empty folder; with recursive, a folder with all that is in it.
 func (m *Manager) DeleteFile(ctx context.Context, o Owner, id, path string, recursive bool) (files.Entry, error) {
-	f, err := m.folder(ctx, o, id)
+	f, err := m.folder(ctx, m.use, o, id)
 	if err != nil {
 		return files.Entry{}, err
 	}
@@ -136,11 +148,11 @@ func (m *Manager) PathInside(o Owner, id, path string) string {
 }
 
 // folder opens the workspace of an owner's session. The error wraps errNoFiles when there is a session and no workspace.
-func (m *Manager) folder(ctx context.Context, o Owner, id string) (*files.Folder, error) {
+func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (*files.Folder, error) {
 	if err := m.reachable(id); err != nil {
 		return nil, err
 	}
-	_, err := m.use(o, id)
+	_, err := find(o, id)
 	f, openErr := m.workspaces.open(key{o, id})
 	switch {
 	case openErr == nil:

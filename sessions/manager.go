@@ -281,7 +281,7 @@ func (m *Manager) List(_ context.Context, o Owner) ([]Info, error) {
 // Interrupt stops the session's running cell by the interrupt ladder and says what that took. With no cell running it
 // does nothing and reports so. Waiting cells stay.
 func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptReport, error) {
-	s, err := m.find(o, id)
+	s, err := m.use(o, id)
 	if err != nil {
 		return InterruptReport{}, err
 	}
@@ -295,7 +295,7 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 // Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
 // on the new kernel. It returns when that is ready.
 func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error) {
-	s, err := m.find(o, id)
+	s, err := m.use(o, id)
 	if err != nil {
 		return Info{}, err
 	}
