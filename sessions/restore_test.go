@@ -208,3 +208,24 @@ func TestRestoreStopsWhenTheNewKernelDies(t *testing.T) {
 		}
 	})
 }
+
+// What was run again stays so for the next server: it is not run once more.
+func TestRestoredCellsAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "s", "x = 1")
+		if _, err := m.Restart(t.Context(), sessions.Alice, "s"); err != nil {
+			t.Fatal(err)
+		}
+		if got := steps(restore(t, m, sessions.RestoreOptions{})); got != "1>2 ok" {
+			t.Errorf("restored: %s", got)
+		}
+		l.leave(m)
+		m, _ = l.start()
+		defer m.Shutdown(context.Background())
+		if r := restore(t, m, sessions.RestoreOptions{}); len(r.Cells) != 0 || r.Done != 1 {
+			t.Errorf("restored again: %s, %d done before", steps(r), r.Done)
+		}
+	})
+}

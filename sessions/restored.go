@@ -56,7 +56,7 @@ func (s *session) isEarlier(msgID string) bool {
 func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execution, asks bool) {
 	e = &Execution{
 		session: s, id: s.key.id, language: s.language, number: stored.Number, msgID: stored.MsgID, code: stored.Code,
-		caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes),
+		restores: stored.Restores, caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes),
 		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
 		started: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
 	}
