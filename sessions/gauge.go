@@ -113,9 +113,12 @@ func (r *run) watchWorkspace(ctx context.Context) {
 	}
 }
 
-// folder is the session's workspace on this host.
+// folder is the session's workspace on this host; empty, and never the folder of all workspaces, if it has none.
 func (s *session) folder() string {
-	name, _ := s.manager.workspaces.lookup(s.key)
+	name, ok := s.manager.workspaces.lookup(s.key)
+	if !ok {
+		return ""
+	}
 	return filepath.Join(s.manager.workspaces.root, name)
 }
 

@@ -136,3 +136,15 @@ func TestWorkspaceIsNotMeasuredWithoutALimit(t *testing.T) {
 		}
 	})
 }
+
+// A session without a workspace is not measured by those of others.
+func TestNoWorkspaceIsNotAllOfThem(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{})
+	if _, _, err := m.WriteFile(t.Context(), bob, "s", "a", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{manager: m, key: key{alice, "s"}}
+	if size, err := measure(t.Context(), s.folder()); err == nil {
+		t.Errorf("%d bytes", size)
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"cellblock/sessions"
 )
 
-// Running implements sessions.Store. It is asked once, at the start.
+// Running implements sessions.Store. It is asked at the start and by every sweep.
 func (s *Store) Running(ctx context.Context) ([]sessions.StoredKernel, error) {
 	return collect(ctx, s.read, func(row scanner) (k sessions.StoredKernel, err error) {
 		var ref, holder string
