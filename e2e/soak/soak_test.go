@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func TestSoak(t *testing.T) {
 	kernelstest.NeedPython(t)
 	idle := goroutinesAtRest(t)
 
-	s := rig.Serve(t, "--provisioner", "local")
+	s := serve(t)
 	open, memory := len(descriptors(t, s)), s.Memory(t)
 	warmUp(t, s)
 
@@ -65,10 +66,19 @@ func TestSoak(t *testing.T) {
 
 // goroutinesAtRest is which goroutines a server has that has served a few cells and nothing since.
 func goroutinesAtRest(t *testing.T) map[string]int {
-	s := rig.Serve(t, "--provisioner", "local")
+	s := serve(t)
 	warmUp(t, s)
 	settle(t, s, 1<<20)
 	return s.Goroutines(t)
+}
+
+// serve starts a server without a pool, so that at rest it has nothing.
+func serve(t *testing.T) *rig.Server {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("pool_size: 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return rig.Serve(t, "--provisioner", "local", "--config", config)
 }
 
 // warmUp has a server do everything once that it does only once.
