@@ -88,6 +88,9 @@ func restoreText(id string, r sessions.RestoreReport) string {
 	if r.Stopped != "" {
 		lines = append(lines, restoreStopped(id, r))
 	}
+	if r.Missing > 0 {
+		lines = append(lines, fmt.Sprintf("%s of the session before or among these could not run again: not kept any more.", plural(int64(r.Missing), "cell")))
+	}
 	if r.Earlier > 0 {
 		lines = append(lines, fmt.Sprintf("Generation %d had cells that are not among these: generation=%d runs them again too.", r.Earlier, r.Earlier))
 	}

@@ -30,6 +30,8 @@ type RestoreReport struct {
 	// again before.
 	Cells      []RestoredCell
 	Left, Done int
+	// Missing is how many cells are not kept any more that may have been among these.
+	Missing int
 	// Stopped is why it ended before the last cell; empty when it did not.
 	Stopped string
 	// Earlier is the last lost generation before From that has cells which are not among these; 0 if there is none.
@@ -153,7 +155,20 @@ func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]Exe
 			report.Earlier = i.Generation
 		}
 	}
+	report.Missing = missingFrom(infos, report.From)
 	return cells, report, nil
+}
+
+// missingFrom counts the cells that are not among a session's last ones, and may have run in a generation or after it.
+func missingFrom(infos []ExecutionInfo, generation int) (missing int) {
+	last := 0
+	for _, i := range infos {
+		missing += i.Number - last - 1
+		if last = i.Number; i.Generation > 0 && i.Generation < generation {
+			missing = 0
+		}
+	}
+	return missing
 }
 
 func nothingLost(id string, live int) error {
