@@ -107,7 +107,7 @@ func (r *run) drain(ctx context.Context) {
 			r.e.record.append(out)
 			r.e.record.room(ctx)
 		case errors.Is(err, io.EOF):
-			r.outcome = r.running.Result()
+			r.outcome = exited(r.running.Result())
 			return
 		default:
 			r.outcome, r.cutOff = r.fallen(err), ctx.Err() != nil

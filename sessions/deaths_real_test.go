@@ -259,3 +259,18 @@ func TestRealRestore(t *testing.T) {
 		t.Errorf("afterwards: %q, %q", got, e.Preamble())
 	}
 }
+
+// A cell that tells its kernel to end is told so itself, and the next one runs on a new kernel.
+func TestRealExit(t *testing.T) {
+	m := newReal(t)
+	for _, code := range []string{"print('bye'); exit()", "quit()"} {
+		_, result, _ := run(t, m, cell(code))
+		if result.Status != kernels.StatusDied || result.Death == nil || !strings.Contains(result.Death.Cause, "exit()") {
+			t.Errorf("%s: %+v", code, result)
+		}
+		got, result, e := run(t, m, cell("print('fresh')"))
+		if got != "fresh\n" || result.Status != kernels.StatusOK || !strings.Contains(e.Preamble(), "exit()") {
+			t.Errorf("after %s: %q %+v %q", code, got, result, e.Preamble())
+		}
+	}
+}
