@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -81,6 +82,7 @@ func (o connection) dial(ctx context.Context, cfg *Config, notified func(mcp.JSO
 
 func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
 	t, err := transport.NewStreamableHTTP(endpoint,
+		transport.WithHTTPLogger(slog.New(slog.DiscardHandler)), // what breaks off is told by the call's error
 		transport.WithHTTPBasicClient(&http.Client{Transport: refusals{http.DefaultTransport}}),
 		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
 	if err != nil {
@@ -209,6 +211,9 @@ func callError(ctx context.Context, err error) error {
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		return refused
+	}
+	if brokeOff(err) {
+		return fault.New(fault.Unavailable, "%w", errServerGone).WithHint("Look into the server's log, and start it again: cellblock serve")
 	}
 	return fault.New(fault.Internal, "%w", err)
 }

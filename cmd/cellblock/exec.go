@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -119,7 +120,7 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 	}
 	for more := true; more; {
 		if err != nil {
-			return session, err
+			return session, whatOfCell(ctx, cmp.Or(session, o.session), err)
 		}
 		if err := o.print(ctx, c, result, live, stderr); err != nil {
 			return session, err

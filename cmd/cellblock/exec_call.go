@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 )
 
@@ -28,6 +30,21 @@ func callTool(ctx context.Context, c *client.Client, name string, args map[strin
 		return nil, callError(ctx, err)
 	}
 	return result, nil
+}
+
+// whatOfCell adds to an error that ended the wait for a cell what becomes of that cell. The session may be unknown: "".
+func whatOfCell(ctx context.Context, session string, err error) error {
+	owner, see := "its session", "cellblock sessions ls"
+	if session != "" {
+		owner, see = "session "+session, "cellblock sessions show "+session
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fault.New(fault.Cancelled, "interrupted; the cell was told to stop, and %s keeps its variables", owner).WithHint("See: %s", see)
+	case errors.Is(err, errServerGone):
+		return fault.New(fault.Unavailable, "%w; the cell may go on", errServerGone).WithHint("See: %s", see)
+	}
+	return err
 }
 
 // unfinished is the cell that a result is about, when it has not ended.

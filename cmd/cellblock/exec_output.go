@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -84,7 +85,7 @@ func after(lines []string, line string, gap bool) (rest []string, ok bool) {
 func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
 
 // print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
-func (o execOptions) print(ctx context.Context, c *client.Client, result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) error {
+func (o execOptions) print(ctx context.Context, c *client.Client, result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) (failed error) {
 	images := 0
 	for i, block := range result.Content {
 		switch b := block.(type) {
@@ -102,12 +103,13 @@ func (o execOptions) print(ctx context.Context, c *client.Client, result *mcp.Ca
 			}
 			path, err := o.saveImage(b, images)
 			if err != nil {
-				return err
+				failed = cmp.Or(failed, err) // after the status line, which says what became of the cell
+				continue
 			}
 			fmt.Fprintln(stderr, path)
 		}
 	}
-	return nil
+	return failed
 }
 
 // original returns the image that a result shows smaller than it is; what the result shows, where there is no other.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,6 +40,15 @@ func unreachable(asked *url.URL, err error) error {
 		return fault.New(fault.Invalid, "%s does not speak https", asked.Host).WithHint("Write it as %s", withScheme(asked, "http"))
 	}
 	return fault.New(fault.Unavailable, "no server can be reached at %s: %w", asked, err).WithHint(hintURL)
+}
+
+// errServerGone says that a server that had been reached ended, or was cut off, before it answered.
+var errServerGone = errors.New("the server went away")
+
+// brokeOff tells whether an answer ended before it was whole. The MCP client has no error of its own for a stream that
+// does: it says that the response is nil.
+func brokeOff(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "unexpected nil response")
 }
 
 // foreign says that what answers is no server of ours.
