@@ -143,7 +143,7 @@ func faultOf(result *mcp.CallToolResult) error {
 			err.Kind = said.Kind
 		}
 	}
-	return err.WithHint("%s", hint)
+	return err.WithHint("%s", ownHint(hint))
 }
 
 // textOf is the text of a result.
@@ -177,7 +177,7 @@ func readResource(ctx context.Context, c *client.Client, session, part string) (
 	for _, notFound := range []error{mcp.ErrResourceNotFound, mcp.ErrInvalidParams} {
 		if ctx.Err() == nil && errors.Is(err, notFound) {
 			message, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), notFound.Error()+": "), "\nHint: ")
-			return nil, fault.New(fault.NotFound, "%s", message).WithHint("%s", hint)
+			return nil, fault.New(fault.NotFound, "%s", message).WithHint("%s", ownHint(hint))
 		}
 	}
 	switch {

@@ -58,7 +58,9 @@ func (l *liveOutput) rest(text string) {
 			live, gap = rest, false
 			continue
 		}
-		gap = gap || strings.HasPrefix(line, "… ") && strings.Contains(line, " left out here")
+		if strings.HasPrefix(line, "… ") && strings.Contains(line, " left out here") {
+			gap, line = true, ownCalls(line)
+		}
 		fmt.Fprintln(l.w, line)
 	}
 	l.printed.Reset()
@@ -92,10 +94,10 @@ func (o execOptions) print(ctx context.Context, c *client.Client, result *mcp.Ca
 		case mcp.TextContent:
 			text := strings.TrimRight(b.Text, "\n")
 			if i == len(result.Content)-1 {
-				fmt.Fprintln(stderr, text)
+				fmt.Fprintln(stderr, ownClosing(text))
 				continue
 			}
-			live.rest(text)
+			live.rest(ownNote(text))
 		case mcp.ImageContent:
 			images++
 			if o.images != "" {

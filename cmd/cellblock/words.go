@@ -1,0 +1,61 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The server's hints are written for models, which call tools. Whoever types commands is told the commands.
+
+// readCall is the call that reads what a cell showed, with the session's name.
+var readCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)"[^)]*\)`)
+
+// commandWords are the words of hints, and what is said for them here. Longer ones stand before those that they begin with.
+var commandWords = strings.NewReplacer(
+	"pass recursive=true to", "-r is needed to",
+	"close_session with delete_files", "cellblock sessions rm --delete-files",
+	"close_session", "cellblock sessions rm",
+	"executing code with a session_id", "cellblock exec --session",
+	"use another session_id", "use another --session",
+	"list_sessions", "cellblock sessions ls",
+	"list_executions", "cellblock sessions show",
+	"list_files", "cellblock files ls",
+	"read_file", "cellblock files get",
+	"write_file", "cellblock files put",
+	"delete_file", "cellblock files rm",
+)
+
+// toolOnly are tools that no command stands for.
+var toolOnly = regexp.MustCompile(`\b(interrupt_session|restart_session|restore_session|get_execution)\b`)
+
+// restoring is what a note on a new kernel advises models to do, and no command does.
+const restoring = ", or let restore_session run the earlier cells again"
+
+// ownHint is a hint of the server in the words of commands, without what only tools can do.
+func ownHint(hint string) string {
+	clauses := strings.Split(commandWords.Replace(ownCalls(hint)), "; ")
+	return strings.Join(slices.DeleteFunc(clauses, toolOnly.MatchString), "; ")
+}
+
+// ownCalls names in a line of the server the command that reads what a cell showed.
+func ownCalls(line string) string {
+	return readCall.ReplaceAllString(line, "`cellblock notebook export $1`")
+}
+
+// ownClosing is the block that closes a result. What it names beside the hint, such as files, keeps its name.
+func ownClosing(text string) string {
+	said, hint, hinted := strings.Cut(text, "\nHint: ")
+	if hint = ownHint(hint); hinted && hint != "" {
+		return ownCalls(said) + "\nHint: " + hint
+	}
+	return ownCalls(said)
+}
+
+// ownNote is a block of a result; if it is the server's note on a new kernel, without what only tools can do.
+func ownNote(text string) string {
+	if !strings.HasPrefix(text, "Note: ") {
+		return text
+	}
+	return strings.Replace(text, restoring, "", 1)
+}

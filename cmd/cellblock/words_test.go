@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOwnHint(t *testing.T) {
+	for hint, want := range map[string]string{
+		"": "",
+		"pass recursive=true to delete it with all that is in it":                                           "-r is needed to delete it with all that is in it",
+		"list_files names what there is":                                                                    "cellblock files ls names what there is",
+		"list_sessions names the ones there are; executing code with a session_id starts it":                "cellblock sessions ls names the ones there are; cellblock exec --session starts it",
+		"call again; restart_session gives the session a fresh kernel if this goes on":                      "call again",
+		"close_session with delete_files deletes all of it":                                                 "cellblock sessions rm --delete-files deletes all of it",
+		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock notebook export a` reads how it goes",
+		"get_execution waits for it":                                                                        "",
+	} {
+		if got := ownHint(hint); got != want {
+			t.Errorf("%q became %q, want %q", hint, got, want)
+		}
+	}
+}
+
+// Only the server's own words are changed, never what a cell has printed or named.
+func TestOwnWordsLeaveOutputAlone(t *testing.T) {
+	for text, want := range map[string]string{
+		"files: list_files.py\nsession a · cell 1 · ok":          "files: list_files.py\nsession a · cell 1 · ok",
+		"Error: no list_files\nHint: list_files names them":      "Error: no list_files\nHint: cellblock files ls names them",
+		"Error: late\nHint: restart_session gives a new one":     "Error: late",
+		`running: get_execution(session_id="a", execution_id=1)`: "running: `cellblock notebook export a`",
+	} {
+		if got := ownClosing(text); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	printed := "mine" + restoring
+	if got := ownNote(printed); got != printed {
+		t.Errorf("output became %q", got)
+	}
+	if got := ownNote("Note: define again what you need" + restoring + "."); got != "Note: define again what you need." {
+		t.Errorf("the note became %q", got)
+	}
+	var out strings.Builder
+	(&liveOutput{w: &out}).rest(`… 4 characters left out here; get_execution(session_id="a", execution_id=1, offset=2) …` + "\nlist_files")
+	if want := "… 4 characters left out here; `cellblock notebook export a` …\nlist_files\n"; out.String() != want {
+		t.Errorf("printed %q", out.String())
+	}
+}
