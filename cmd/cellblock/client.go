@@ -27,7 +27,7 @@ type connection struct {
 }
 
 func (o *connection) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default http://ADDR/mcp, $CELLBLOCK_URL)")
+	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default $CELLBLOCK_URL, then that of the server that runs on the data folder)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
 }
 
@@ -55,6 +55,9 @@ func (o connection) token(cfg *Config) (string, error) {
 // address is that of the server's MCP endpoint.
 func (o connection) address(cfg *Config) (string, error) {
 	if o.url == "" {
+		if endpoint, ok := runningServer(cfg.DataDir); ok {
+			return endpoint, nil
+		}
 		return "http://" + cfg.Addr + "/mcp", nil
 	}
 	u, err := url.Parse(o.url)

@@ -89,11 +89,24 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		a.logger.Info("tokens are verified", "issuer", env.Issuer, "audience", env.AudiencesOr(base+"/mcp"))
 	}
 	defer context.AfterFunc(graceful, func() {
-		a.logger.Info("stopping: what runs has ten seconds to end; a second signal stops at once")
+		a.logger.Info(stoppingLine(a.keep))
 	})()
+	if err := leaveAddress(cfg.DataDir, a.slot.name, listener.Addr()); err != nil {
+		a.logger.Warn("commands will not find this server by its data folder", "error", err)
+	}
+	defer removeAddress(cfg.DataDir, a.slot.name)
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
 	a.sessions.StartPool()
 	return web.Serve(graceful, forced, listener, handler)
+}
+
+// stoppingLine says what a stop does to what runs, and what more signals do.
+func stoppingLine(keep bool) string {
+	what := "what runs has ten seconds to end"
+	if keep {
+		what = "calls have ten seconds to end, kernels and their cells go on"
+	}
+	return "stopping: " + what + "; a second signal stops faster, a third at once"
 }
 
 // publicBase is the address by which clients know the server, without a path. An address of the listener that stands for

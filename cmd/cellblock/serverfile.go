@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cellblock/internal/secretfile"
+)
+
+// A server leaves its address in its data folder, so that commands that are given the folder find it.
+
+// dialPatience is how long a command tries whether the server of the data folder answers, before it takes the default.
+const dialPatience = time.Second
+
+// serverFile says where the server of a data folder listens. It counts while that server holds its slot: a file that a
+// dead one left behind must not lead commands, and their token, to whatever listens there now.
+type serverFile struct {
+	URL  string `json:"url"`
+	Slot string `json:"slot"`
+}
+
+func serverFilePath(dataDir string) string { return filepath.Join(dataDir, "server.json") }
+
+// leaveAddress writes the file; of several servers on one data folder, the last that started is found.
+func leaveAddress(dataDir, slot string, listening net.Addr) error {
+	raw, err := json.Marshal(serverFile{URL: localURL(listening), Slot: slot})
+	if err != nil {
+		return err
+	}
+	return secretfile.Replace(serverFilePath(dataDir), append(raw, '\n'))
+}
+
+// removeAddress removes the file, unless another server has replaced it.
+func removeAddress(dataDir, slot string) {
+	if f, ok := readServerFile(dataDir); ok && f.Slot == slot {
+		_ = os.Remove(serverFilePath(dataDir)) // left behind, it does not count
+	}
+}
+
+func readServerFile(dataDir string) (f serverFile, ok bool) {
+	raw, err := os.ReadFile(serverFilePath(dataDir))
+	return f, err == nil && json.Unmarshal(raw, &f) == nil && f.Slot != ""
+}
+
+// runningServer is the endpoint of the server that runs on a data folder, if one does and answers.
+func runningServer(dataDir string) (endpoint string, ok bool) {
+	f, ok := readServerFile(dataDir)
+	if !ok || !slotTaken(dataDir, f.Slot) {
+		return "", false
+	}
+	u, err := url.Parse(f.URL)
+	if err != nil || u.Scheme != "http" {
+		return "", false
+	}
+	conn, err := net.DialTimeout("tcp", u.Host, dialPatience)
+	if err != nil {
+		return "", false
+	}
+	_ = conn.Close()
+	return f.URL, true
+}
+
+// localURL is the endpoint by which this machine's programs reach a listener.
+func localURL(listening net.Addr) string {
+	host := listening.String()
+	if at, ok := listening.(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		_, port, _ := net.SplitHostPort(host) // the listener's own
+		host = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + host + "/mcp"
+}

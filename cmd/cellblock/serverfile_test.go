@@ -1,0 +1,81 @@
+package main
+
+import (
+	"net"
+	"os"
+	"testing"
+)
+
+// A server is found by its data folder while it runs, and only then.
+func TestServerIsFoundByItsFolder(t *testing.T) {
+	dir := t.TempDir()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	held, err := takeSlot(dir, serveSlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &Config{DataDir: dir, Addr: "127.0.0.1:8787"}
+	found := func(when, want string) {
+		t.Helper()
+		if got, err := (connection{}).address(cfg); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", when, got, err, want)
+		}
+	}
+	usual, own := "http://127.0.0.1:8787/mcp", "http://"+listener.Addr().String()+"/mcp"
+	leave := func() {
+		t.Helper()
+		if err := leaveAddress(dir, held.name, listener.Addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found("no server yet", usual)
+	leave()
+	found("it runs", own)
+	if info, err := os.Stat(serverFilePath(dir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if got, err := (connection{url: "http://other:1/mcp"}).address(cfg); got != "http://other:1/mcp" {
+		t.Errorf("what --url names is not taken: %s, %v", got, err)
+	}
+	removeAddress(dir, "s7")
+	found("another has stopped", own)
+	removeAddress(dir, held.name)
+	found("it has stopped", usual)
+	leave()
+	if err := held.release(); err != nil {
+		t.Fatal(err)
+	}
+	found("it was killed, and another program listens there", usual)
+	if held, err = takeSlot(dir, serveSlot); err != nil {
+		t.Fatal(err)
+	}
+	defer held.release()
+	leave()
+	_ = listener.Close()
+	found("nobody answers", usual)
+	for _, text := range []string{"", "{", `{"url":"http://127.0.0.1:1/mcp"}`, `{"url":":","slot":"` + held.name + `"}`} {
+		if err := os.WriteFile(serverFilePath(dir), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found("damaged: "+text, usual)
+	}
+}
+
+func TestLocalURL(t *testing.T) {
+	for at, want := range map[string]string{
+		"127.0.0.1:81": "http://127.0.0.1:81/mcp", "0.0.0.0:81": "http://127.0.0.1:81/mcp", "[::]:81": "http://127.0.0.1:81/mcp",
+		"[::1]:81": "http://[::1]:81/mcp", "192.0.2.7:81": "http://192.0.2.7:81/mcp",
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := localURL(addr); got != want {
+			t.Errorf("%s: %s", at, got)
+		}
+	}
+}
