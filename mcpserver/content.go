@@ -84,7 +84,7 @@ func (it *item) pieces(b *budget, memory int64, at place) []piece {
 		}
 		return append(append(textPieces(head, stderr), piece{missing: it.text.missing, readable: true}), textPieces(tail, stderr)...)
 	case kernels.OutputError:
-		text := errorText(*it.out.Error)
+		text := errorText(*it.out.Error, at.shift)
 		if hint := errorHint(*it.out.Error, memory); hint != "" {
 			text = joinLines(text, "Hint: "+hint)
 		}

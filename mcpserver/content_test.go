@@ -257,7 +257,7 @@ func TestDeepTracebackIsThinned(t *testing.T) {
 		e.Traceback = append(e.Traceback, fmt.Sprintf("Cell In[1], line %d, in f%d()\n----> %d f%d()", i, i, i, i+1))
 	}
 	e.Traceback = append(e.Traceback, "E: "+strings.Repeat("long ", 10_000))
-	got := errorText(e)
+	got := errorText(e, 0)
 	for _, want := range []string{"line 0, in", "980 inner frames left out", "line 999, in", "E: long", "characters (0 lines) left out"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not say %q:\n%s", want, got)

@@ -78,6 +78,7 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 	}
 	if v.err == nil {
 		v.result, v.err = e.Wait(context.WithoutCancel(ctx)) // it has ended
+		v.shown.place.shift = shiftOf(e.Number(), v.result)
 	}
 	return v
 }

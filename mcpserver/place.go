@@ -14,6 +14,8 @@ import (
 type place struct {
 	session   string
 	execution int
+	// shift is what the session's number of the cell is more than its kernel's, which counts anew after a restart.
+	shift int
 	// partial: the result does not begin with the cell's first output, so that offsets in the whole are not known.
 	partial bool
 	// links: the client knows resource links, and the caller may read them.
@@ -25,6 +27,15 @@ func (s *service) placeOf(ctx context.Context, e *sessions.Execution, from int) 
 		session: e.SessionID(), execution: e.Number(), partial: from > 0,
 		links: knowsLinks(server.RequestProtocolVersion(ctx)) && s.Allowed(ctx, ScopeRead),
 	}
+}
+
+// shiftOf compares a cell's number with the one that its kernel gave it, which is known of a cell that has ended. Both rise by
+// one from cell to cell, so that it holds for the earlier cells of that kernel too.
+func shiftOf(number int, r sessions.Result) int {
+	if r.ExecutionCount <= 0 {
+		return 0
+	}
+	return number - r.ExecutionCount
 }
 
 // knowsLinks tells whether a revision of MCP has resource links in results. Revisions are dates; a client whose revision

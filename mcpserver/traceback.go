@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cellblock/kernels"
@@ -17,13 +18,15 @@ const (
 
 // errorText writes an error for a reader who knows his own code: of each exception the user's frames with the line that
 // was running, and the last frame, where it was raised. What lies between, in libraries, is counted. It understands
-// IPython's tracebacks, where every frame is an element; other kernels' are kept as they are, within bounds.
-func errorText(e kernels.ExecError) string {
-	var t traceback
+// IPython's tracebacks, where every frame is an element; other kernels' are kept as they are, within bounds. shift is what
+// the session's number of a cell is more than its kernel's.
+func errorText(e kernels.ExecError, shift int) string {
+	t := traceback{shift: shift, begin: -1}
 	for _, element := range e.Traceback {
 		t.add(strings.Trim(plain(element), "\n"))
 	}
 	t.endException()
+	t.tellInner()
 	text := strings.Join(t.lines, "\n")
 	if !strings.Contains(text, e.Name) || text == "" {
 		text = joinLines(text, cutMiddle(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": "), maxMessage))
@@ -40,8 +43,12 @@ type frame struct {
 
 // traceback collects the frames of one exception after the other.
 type traceback struct {
+	shift  int
 	frames []frame
 	lines  []string
+	// begin is where the lines of the last exception begin, if all of its frames are a library's; else -1.
+	begin int
+	inner []string // messages of exceptions that a library dealt with
 }
 
 var (
@@ -50,6 +57,11 @@ var (
 	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
 	frameAt = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
 	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|lib/python[\d.]*)/)`)
+	// Functions of the kernel's own program, which has no file: what input() and threads' work go through.
+	ownFrame = regexp.MustCompile(`^ {0,2}File <string>:\d+, in (\S+\.)?(line_of_input|submit_in_cell|work_in|bootstrap_in_cell)\(`)
+	// What stands between an exception and the one that it led to.
+	linked  = regexp.MustCompile(`^(The above exception was the direct cause|During handling of the above exception)`)
+	counted = regexp.MustCompile(`^( {0,2}(?:Cell In ?\[|Input In ?\[|File <ipython-input-))(\d+)`)
 	arrow   = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
 )
 
@@ -73,16 +85,31 @@ func (t *traceback) add(element string) {
 
 // addFrame takes the lines of a frame. A syntax error's element goes on with its message, which is not indented.
 func (t *traceback) addFrame(lines []string) {
-	f := frame{header: lines[0], user: !library.MatchString(lines[0])}
+	f := frame{header: renumbered(lines[0], t.shift), user: !library.MatchString(lines[0])}
 	end := 1
 	for end < len(lines) && (lines[end] == "" || strings.HasPrefix(lines[end], " ") || arrow.MatchString(lines[end])) {
 		end++
 	}
 	f.body = running(lines[1:end])
-	t.frames = append(t.frames, f)
+	if !ownFrame.MatchString(lines[0]) {
+		t.frames = append(t.frames, f)
+	}
 	if end < len(lines) {
 		t.message(lines[end:])
 	}
+}
+
+// renumbered writes a frame's header with the session's number of the cell: after a restart the kernel counts anew.
+func renumbered(header string, shift int) string {
+	m := counted.FindStringSubmatch(header)
+	if m == nil {
+		return header
+	}
+	n, err := strconv.Atoi(m[2])
+	if err != nil || n+shift < 1 {
+		return header
+	}
+	return m[1] + strconv.Itoa(n+shift) + header[len(m[0]):]
 }
 
 // running keeps of a frame's source only the line that was running, if one is marked; else all of it, the caret of a
@@ -97,9 +124,29 @@ func running(body []string) []string {
 
 // message takes what is not a frame: the exception itself, or how it is linked to the next.
 func (t *traceback) message(lines []string) {
+	if len(t.frames) == 0 && t.begin >= 0 && linked.MatchString(lines[0]) {
+		t.inner = append(t.inner, t.lines[len(t.lines)-1])
+		t.lines, t.begin = t.lines[:t.begin], -1
+		return
+	}
+	t.begin = -1
+	if len(t.frames) > 0 && !slices.ContainsFunc(t.frames, isUser) {
+		t.begin = len(t.lines)
+	}
 	t.endException()
 	t.lines = append(t.lines, cutMiddle(strings.Join(lines, "\n"), maxMessage))
 }
+
+// tellInner tells of the exceptions inside libraries: after the user's own frames, which say more to him.
+func (t *traceback) tellInner() {
+	for _, message := range t.inner {
+		if !slices.Contains(t.lines, message) {
+			t.lines = append(t.lines, "Before that, inside a library: "+message)
+		}
+	}
+}
+
+func isUser(f frame) bool { return f.user }
 
 // endException writes the frames that are kept of the exception whose message comes now.
 func (t *traceback) endException() {
@@ -108,6 +155,7 @@ func (t *traceback) endException() {
 		kept[i] = f.user || i == len(t.frames)-1
 	}
 	thin(kept)
+	users := slices.ContainsFunc(t.frames, isUser)
 	for i := 0; i < len(t.frames); {
 		if kept[i] {
 			t.lines = append(t.lines, strings.TrimSpace(t.frames[i].header))
@@ -118,6 +166,9 @@ func (t *traceback) endException() {
 		first := i
 		for i < len(t.frames) && !kept[i] {
 			i++
+		}
+		if first == 0 && users {
+			continue // what called the user's code
 		}
 		t.lines = append(t.lines, fmt.Sprintf("  … %s left out …", plural(int64(i-first), "inner frame")))
 	}

@@ -24,7 +24,7 @@ func (p page) last() bool { return p.next >= p.total }
 // readPage reads a part of what a cell has shown until now, at most size characters from an offset on. It holds no more of
 // it than that.
 func (s *service) readPage(e *sessions.Execution, offset, size int64) page {
-	t := transcript{at: place{session: e.SessionID(), execution: e.Number()}, from: offset, to: offset + size}
+	t := transcript{at: place{session: e.SessionID(), execution: e.Number(), shift: shiftOf(e.Number(), e.Info().Result)}, from: offset, to: offset + size}
 	t.screen.out = t.take
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // what there is, without waiting
@@ -62,7 +62,7 @@ func (t *transcript) add(out sessions.Numbered) {
 	case kernels.OutputNotice:
 		t.addLine(out.Notice.String())
 	case kernels.OutputError:
-		t.addLine(errorText(*out.Error))
+		t.addLine(errorText(*out.Error, t.at.shift))
 	default:
 		t.addLine(t.bundle(out))
 	}
