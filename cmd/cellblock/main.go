@@ -95,9 +95,23 @@ func checked(args cobra.PositionalArgs) cobra.PositionalArgs {
 		if args == nil || args(cmd, given) == nil {
 			return nil
 		}
+		if needed := neededArguments(cmd); len(given) < len(needed) {
+			return fault.New(fault.Invalid, "%s needs %s", cmd.CommandPath(), strings.Join(needed, " ")).
+				WithHint("See: %s --help", cmd.CommandPath())
+		}
 		return fault.New(fault.Invalid, "%s does not take the arguments %q", cmd.CommandPath(), given).
 			WithHint("See: %s --help", cmd.CommandPath())
 	}
+}
+
+// neededArguments are the arguments that a command's usage line does not put in brackets.
+func neededArguments(cmd *cobra.Command) []string {
+	usage, _, _ := strings.Cut(cmd.Use, "[")
+	var needed []string
+	for _, name := range strings.Fields(usage)[1:] {
+		needed = append(needed, strings.TrimSuffix(name, "..."))
+	}
+	return needed
 }
 
 // addConfigFlags adds the flags that every command shares; each is named like its configuration key.
