@@ -18,8 +18,8 @@ func (d *durationFlag) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err == nil && d.unit > 0 {
 		*d.value = time.Duration(n) * d.unit
-	} else if *d.value, err = time.ParseDuration(text); err != nil {
-		return errors.New("write it as 90s, 10m or 1h")
+	} else if *d.value, err = parseDuration(text); err != nil {
+		return errors.New("write it as 90s, 10m, 1h or 30d")
 	}
 	if *d.value <= 0 {
 		return errors.New("it must be more than nothing")
