@@ -100,15 +100,6 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	return web.Serve(graceful, forced, listener, handler)
 }
 
-// stoppingLine says what a stop does to what runs, and what more signals do.
-func stoppingLine(keep bool) string {
-	what := "what runs has ten seconds to end"
-	if keep {
-		what = "calls have ten seconds to end, kernels and their cells go on"
-	}
-	return "stopping: " + what + "; a second signal stops faster, a third at once"
-}
-
 // publicBase is the address by which clients know the server, without a path. An address of the listener that stands for
 // all of this machine is none that they could use, or that tokens could be meant for: then it is the machine's name.
 func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (string, error)) string {

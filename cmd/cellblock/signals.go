@@ -33,6 +33,15 @@ func stopSignals(parent context.Context) (graceful, forced context.Context, rele
 	}
 }
 
+// stoppingLine says what a stop does to what runs, and what more signals do.
+func stoppingLine(keep bool) string {
+	what := "what runs has ten seconds to end"
+	if keep {
+		what = "calls have ten seconds to end, kernels and their cells go on"
+	}
+	return "stopping: " + what + "; a second signal stops faster, a third at once"
+}
+
 // outliveReaders lets a write to a closed pipe fail instead of ending the process, as it would by SIGPIPE where that pipe
 // is standard output or standard error: whoever read there may go at any time, and the kernels must still be stopped.
 // The signal is taken and not ignored, because programs that are started inherit what is ignored.
