@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,9 +26,14 @@ data folder accept it. With an identity provider, get tokens from there.`,
 			if err != nil {
 				return err
 			}
+			_, missing := os.Stat(cfg.DataDir)
 			dev, err := auth.EnsureDev(cfg.DataDir)
 			if err != nil {
 				return err
+			}
+			if errors.Is(missing, os.ErrNotExist) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "cellblock: warning: there was no %s; a new installation was made there, "+
+					"and other servers do not accept its tokens\n", cfg.DataDir)
 			}
 			token, err := dev.Mint(spec)
 			if err != nil {
