@@ -13,7 +13,7 @@ var readCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)"[^)]*\)`)
 
 // commandWords are the words of hints, and what is said for them here. Longer ones stand before those that they begin with.
 var commandWords = strings.NewReplacer(
-	"pass recursive=true to", "-r is needed to",
+	"pass recursive=true to", "give --recursive (-r) to",
 	"close_session with delete_files", "cellblock sessions rm --delete-files",
 	"close_session", "cellblock sessions rm",
 	"executing code with a session_id", "cellblock exec --session",

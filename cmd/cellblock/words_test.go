@@ -8,7 +8,7 @@ import (
 func TestOwnHint(t *testing.T) {
 	for hint, want := range map[string]string{
 		"": "",
-		"pass recursive=true to delete it with all that is in it":                                           "-r is needed to delete it with all that is in it",
+		"pass recursive=true to delete it with all that is in it":                                           "give --recursive (-r) to delete it with all that is in it",
 		"list_files names what there is":                                                                    "cellblock files ls names what there is",
 		"list_sessions names the ones there are; executing code with a session_id starts it":                "cellblock sessions ls names the ones there are; cellblock exec --session starts it",
 		"call again; restart_session gives the session a fresh kernel if this goes on":                      "call again",
