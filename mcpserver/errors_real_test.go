@@ -35,3 +35,18 @@ func TestRealErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { w.run("e", tt.code).expect(t, true, tt.want) })
 	}
 }
+
+// After a restart the kernel counts anew; what a traceback says is still the number to ask for.
+func TestRealErrorsAfterRestart(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("r", "x = 1").expect(t, false, "cell 1 · ok")
+	w.call("restart_session", map[string]any{"session_id": "r"}).expect(t, false, "fresh kernel")
+	w.run("r", "def f(): return 1/0").expect(t, false, "cell 2 · ok")
+	said := "Cell In [3], line 1\n----> 1 f()\nCell In [2], line 1, in f()\n"
+	w.run("r", "f()").expect(t, true, said, "cell 3 · error")
+	w.call("get_execution", map[string]any{"session_id": "r", "execution_id": 3}).expect(t, true, said)
+	w.call("get_execution", map[string]any{"session_id": "r", "execution_id": 3, "offset": 0}).expect(t, false, said)
+	w.run("r", "input('name? ')").expect(t, true, "Cell In [4], line 1\n----> 1 input('name? ')\nFile /usr/lib")
+	w.run("r", "import pandas as pd\npd.DataFrame({'a': [1]})['z']").expect(t, true,
+		"Cell In [5], line 2\n----> 2 pd.DataFrame({'a': [1]})['z']\n  … 1 inner frame left out …\nFile ")
+}
