@@ -10,7 +10,7 @@ import (
 // nearEnd is how long before the end of its kernel a result tells of it.
 const nearEnd = 5 * time.Minute
 
-// endsIn says when a kernel is to be stopped: "ends in 12 min unless used".
+// endsIn says when a kernel is to be stopped: "stops in 12 min unless used".
 func endsIn(end sessions.End) string {
 	left := max(time.Until(end.At), 0)
 	in := fmt.Sprintf("%d s", int(left.Seconds()))
@@ -21,9 +21,9 @@ func endsIn(end sessions.End) string {
 		in = fmt.Sprintf("%d min", int(left.Minutes()))
 	}
 	if end.Unused {
-		return "ends in " + in + " unless used"
+		return "stops in " + in + " unless used"
 	}
-	return "ends in " + in
+	return "stops in " + in
 }
 
 // endsSoon is a line for the result of a cell whose kernel has not much time left. A session that has just been minted

@@ -30,13 +30,21 @@ var languageNotes = map[string]string{
 		"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
 }
 
+// idleEnd says, to go after "until close_session", that a kernel nobody uses stops.
+func idleEnd(timeout time.Duration) string {
+	if timeout <= 0 {
+		return ""
+	}
+	return " or " + inWords(timeout) + " without use (files stay)"
+}
+
 func (s *service) executeTool(language string) toolSpec {
 	cfg := s.Sessions.Config()
 	title := languageTitle(language)
 	return toolSpec{
 		name: executePrefix + language, title: "Run " + title,
 		description: "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-			"with the same session_id, until close_session." + languageNotes[language] + " No network. It sees only the " +
+			"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeout) + "." + languageNotes[language] + " No network. It sees only the " +
 			"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters.",
 		input: []mcp.ToolOption{
 			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),

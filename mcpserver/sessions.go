@@ -71,8 +71,8 @@ func entryOf(i sessions.Info) sessionEntry {
 	return entry
 }
 
-// lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago · ends in
-// 12 min unless used".
+// lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago · kernel
+// stops in 12 min unless used".
 func lineOf(i sessions.Info) string {
 	parts := []string{i.ID, i.Language, string(i.State)}
 	if i.Busy > 0 {
@@ -87,7 +87,7 @@ func lineOf(i sessions.Info) string {
 	}
 	parts = append(parts, "used "+time.Since(i.LastUsed).Round(time.Second).String()+" ago")
 	if !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
-		parts = append(parts, endsIn(i.Ends))
+		parts = append(parts, "kernel "+endsIn(i.Ends))
 	}
 	return strings.Join(parts, " · ")
 }
