@@ -80,7 +80,7 @@ func (r *run) interrupt(ctx context.Context) bool {
 
 func (r *run) interruptOnce(ctx context.Context) bool {
 	err := r.s.kernel.client.Interrupt(ctx)
-	if err != nil {
+	if err != nil && r.s.ctx.Err() == nil { // while it is being closed that is no news
 		r.s.log.Warn("kernel was not interrupted", "error", err)
 	}
 	return err == nil
@@ -88,7 +88,7 @@ func (r *run) interruptOnce(ctx context.Context) bool {
 
 func (r *run) killChildren(ctx context.Context) bool {
 	killed, err := r.s.kernel.client.KillChildren(ctx)
-	if err != nil {
+	if err != nil && r.s.ctx.Err() == nil {
 		r.s.log.Warn("the cell's child processes were not killed", "error", err)
 	}
 	return err == nil && killed > 0

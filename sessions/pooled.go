@@ -67,7 +67,11 @@ func (p *pool) launch(language string) (*pooled, error) {
 		err = p.warmUp(ctx, k)
 	}
 	if err != nil {
-		p.throwAway(k, "it did not come up")
+		why := "it did not come up"
+		if p.ctx.Err() != nil {
+			why = "" // the pool is being closed
+		}
+		p.throwAway(k, why)
 		return nil, err
 	}
 	return k, nil

@@ -124,8 +124,16 @@ func (a *app) close(forced context.Context) error {
 	ctx, cancel := context.WithTimeout(forced, stopGrace)
 	defer cancel()
 	a.dispatcher.Drain()
-	err := errors.Join(a.endSessions(ctx), a.dispatcher.Close(ctx))
+	err := errors.Join(a.endSessions(ctx), unlessForced(forced, a.dispatcher.Close(ctx)))
 	return errors.Join(err, a.release())
+}
+
+// unlessForced is err, but for calls that were cut short because that was asked for.
+func unlessForced(forced context.Context, err error) error {
+	if forced.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // release gives back what the process holds, after its sessions have ended.

@@ -47,7 +47,12 @@ func (a *app) recover(ctx context.Context) {
 // endSessions ends this process's work on the sessions, with their kernels or without.
 func (a *app) endSessions(ctx context.Context) error {
 	if !a.keep {
-		return a.sessions.Shutdown(ctx)
+		running := kernelsOf(a.sessions.Stats())
+		err := a.sessions.Shutdown(ctx)
+		if running > 0 && err == nil {
+			a.logger.Info("kernels were stopped", "kernels", running)
+		}
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
