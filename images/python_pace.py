@@ -2,16 +2,15 @@
 from ipykernel.iostream import OutStream
 
 
-def flush_only_what_there_is():
-    flush = OutStream.flush  # hands over to the thread that sends and waits for it, four times a cell
+def empty_pipes_before_flushes():
+    flush = OutStream.flush
 
-    def flush_pending(stream):
+    def empty_and_flush(stream):
         if stream._is_master_process():
             empty_pipe(stream)
-        if getattr(stream, "_flush_pending", True) or not stream._is_master_process():
-            flush(stream)
+        flush(stream)
 
-    OutStream.flush = flush_pending
+    OutStream.flush = empty_and_flush
 
 
 async def nothing():
@@ -19,6 +18,6 @@ async def nothing():
 
 
 def keep_pace(kernel):
-    flush_only_what_there_is()
+    empty_pipes_before_flushes()
     kernel._execute_sleep = 0  # before each reply
     kernel._flush_control_queue = nothing  # before each request: control has a thread of its own
