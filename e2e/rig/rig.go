@@ -14,19 +14,19 @@ import (
 // bin is the folder with the two binaries, while Main runs.
 var bin string
 
-// Main is a TestMain: it builds cellblock and its shim, runs the tests, and removes what it built.
-func Main(m *testing.M) {
-	os.Exit(run(m))
+// Main is a TestMain: it builds cellblock and its shim, runs the tests, and removes what it built. The flags are go build's.
+func Main(m *testing.M, flags ...string) {
+	os.Exit(run(m, flags))
 }
 
-func run(m *testing.M) int {
+func run(m *testing.M, flags []string) int {
 	dir, err := os.MkdirTemp("", "cb-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := build(dir); err != nil {
+	if err := build(dir, flags); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -35,11 +35,12 @@ func run(m *testing.M) int {
 }
 
 // build puts both binaries into dir. Kernels of another user must reach the shim there.
-func build(dir string) error {
+func build(dir string, flags []string) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-o", dir, "cellblock/cmd/cellblock", "cellblock/cmd/cellblock-shim")
+	args := append([]string{"build", "-trimpath", "-o", dir}, flags...) // -trimpath: make build has compiled the same
+	cmd := exec.Command("go", append(args, "cellblock/cmd/cellblock", "cellblock/cmd/cellblock-shim")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)

@@ -23,7 +23,7 @@ type Server struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
-	quit   bool // Goroutines has ended it
+	quit   bool // it was ended on purpose, and need not end well
 	mu     sync.Mutex
 	log    bytes.Buffer
 }
@@ -37,14 +37,15 @@ var endpoint = regexp.MustCompile(`http://[^ ]+/mcp`)
 // after the test, as an operator would, and fails the test if it does not end well.
 func Serve(t testing.TB, args ...string) *Server {
 	t.Helper()
-	runDir, err := os.MkdirTemp("/tmp", "cb") // short: a Unix socket's path has at most 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(runDir) })
-	s := &Server{DataDir: t.TempDir(), exited: make(chan struct{})}
-	s.cmd = exec.Command(Cellblock(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", s.DataDir, "--run-dir", runDir, "--on-shutdown", "stop"}, args...)...)
-	s.cmd.Env = Environment("GOTRACEBACK=all") // for Goroutines
+	return Install(t, args...).Serve(t)
+}
+
+// serve starts a server and waits until it is ready.
+func serve(t testing.TB, i *Installation, args []string) *Server {
+	t.Helper()
+	s := &Server{DataDir: i.DataDir, exited: make(chan struct{})}
+	s.cmd = exec.Command(Cellblock(), args...)
+	s.cmd.Env = Environment(append([]string{"GOTRACEBACK=all"}, i.Env...)...) // for Goroutines
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func Serve(t testing.TB, args ...string) *Server {
 	}
 	ready := make(chan string, 1)
 	go s.follow(bufio.NewScanner(stderr), ready)
-	t.Cleanup(func() { s.stop(t) })
+	t.Cleanup(func() { s.Stop(t) })
 	select {
 	case line := <-ready:
 		s.URL = endpoint.FindString(line)
@@ -101,11 +102,23 @@ func (s *Server) Token(t testing.TB, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// stop ends the server and checks that it ended well, and not before.
-func (s *Server) stop(t testing.TB) {
+// Kill ends the server by SIGKILL: it can do nothing about it.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	s.quit = true
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.exited
+}
+
+// Stop ends the server and checks that it ended well, and not before. It may be called again.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
 	if s.quit {
 		return
 	}
+	s.quit = true
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
