@@ -111,7 +111,7 @@ func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Lo
 		runtimes[l.Name] = runtimeOf(l)
 	}
 	p, err := local.New(local.Config{
-		StateDir: filepath.Join(cfg.DataDir, "local", slot), RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
+		StateDir: filepath.Join(cfg.DataDir, "local"), Slot: slot, RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
 		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
 		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})

@@ -45,9 +45,12 @@ const name = "local"
 
 // Config says where things are and who kernels run as. It must not change once given to New.
 type Config struct {
-	// StateDir keeps what finds running kernels again, one folder for each, and stands for the installation: List knows
-	// nothing of what another StateDir launched. It is made, mode 0700, if it is missing.
+	// StateDir keeps what finds running kernels again, one folder for each, and stands for the installation: nothing is
+	// known of what another StateDir launched. It is made, mode 0700, if it is missing.
 	StateDir string
+	// Slot is this process's place among those that use the installation at once. List names the kernels of its slot;
+	// Attach finds those of any.
+	Slot string
 	// RunDir holds the kernels' sockets. It is made, mode 0700, if it is missing.
 	RunDir string
 	// ShimPath is the static cellblock-shim.

@@ -168,8 +168,8 @@ func (st state) alive() bool {
 	return false
 }
 
-// List returns the kernels that run. What it finds of others, dead ones that nobody holds and launches that a server left
-// half made when it died, it takes away.
+// List returns the kernels of this process's slot that run. What it finds of dead ones that nobody holds, and of launches
+// that a server left half made when it died, it takes away, whichever slot they were of.
 func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	dirs, err := os.ReadDir(p.cfg.StateDir)
 	if err != nil {
@@ -186,7 +186,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 		if ended(ctx) != nil {
 			return nil, givenUp(ctx, "list")
 		}
-		if st, ok := p.look(d.Name()); ok {
+		if st, ok := p.look(d.Name()); ok && st.Slot == p.cfg.Slot {
 			refs = append(refs, newRef(d.Name(), st))
 		}
 	}

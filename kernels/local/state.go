@@ -49,10 +49,12 @@ type state struct {
 	// Main is the process that was started: bubblewrap outside the sandbox, or the shim itself where there is none.
 	Main identity `json:"main"`
 	// Init is the sandbox's pid 1, once known. All of the sandbox ends with it.
-	Init      *identity         `json:"init,omitempty"`
-	Sandboxed bool              `json:"sandboxed"`
-	Group     group             `json:"group"`
-	Labels    map[string]string `json:"labels,omitempty"`
+	Init      *identity `json:"init,omitempty"`
+	Sandboxed bool      `json:"sandboxed"`
+	Group     group     `json:"group"`
+	// Slot is that of the process which launched the kernel.
+	Slot   string            `json:"slot,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // entry is one kernel's folder.
