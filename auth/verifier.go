@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"errors"
 	"mime"
 	"strings"
@@ -47,6 +48,9 @@ func NewKeyVerifier(c KeyConfig) (Verifier, error) {
 	if c.Leeway == 0 {
 		c.Leeway = DefaultLeeway
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -89,12 +93,10 @@ func (c KeyConfig) options() []jwt.ParserOption {
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
 		jwt.WithStrictDecoding(),
+		jwt.WithTimeFunc(c.Now),
 	}
 	if c.Issuer != "" {
 		options = append(options, jwt.WithIssuer(c.Issuer))
-	}
-	if c.Now != nil {
-		options = append(options, jwt.WithTimeFunc(c.Now))
 	}
 	return options
 }
@@ -102,19 +104,29 @@ func (c KeyConfig) options() []jwt.ParserOption {
 type keyVerifier struct {
 	KeyConfig
 	parser *jwt.Parser
+	known  known
 }
 
 // verify is the Verifier. Claims are kept as a map because its names are matched exactly; a struct would also take a
-// claim called "Sub", which some issuers let users choose.
+// claim called "Sub", which some issuers let users choose. A token that held once holds until it expires: nbf and iat have
+// passed, and what it says does not change.
 func (v *keyVerifier) verify(_ context.Context, token string) (Principal, error) {
 	if len(token) > MaxToken {
 		return Principal{}, refused("the token has %d bytes, at most %d are accepted", len(token), MaxToken)
+	}
+	d := sha256.Sum256([]byte(token))
+	if p, ok := v.known.find(d, v.Now(), v.Leeway); ok {
+		return p, nil
 	}
 	claims := jwt.MapClaims{}
 	if _, err := v.parser.ParseWithClaims(token, claims, v.key); err != nil {
 		return Principal{}, v.explain(err, claims)
 	}
-	return principalOf(claims)
+	p, err := principalOf(claims)
+	if err == nil {
+		v.known.add(d, p, v.Now(), v.Leeway)
+	}
+	return p, err
 }
 
 // key is called before the signature is checked, with the header parsed: the place to refuse headers.
