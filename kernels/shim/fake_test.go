@@ -54,8 +54,6 @@ func (f *fakeLinks) Send(ch stream.Channel, parts [][]byte) error {
 	return nil
 }
 
-func (f *fakeLinks) LastHeartbeat() time.Time { return time.Unix(1, 0) }
-
 func (f *fakeLinks) Close() error {
 	f.once.Do(func() { close(f.closed) })
 	return nil

@@ -23,7 +23,6 @@ const (
 // links is what the shim needs of *channels.Channels.
 type links interface {
 	Send(ch stream.Channel, parts [][]byte) error
-	LastHeartbeat() time.Time
 	Close() error
 }
 

@@ -361,17 +361,9 @@ func TestKilled(t *testing.T) {
 func TestStats(t *testing.T) {
 	_, c := ready(t, nil)
 	c.run("sum(range(10**7))")
-	var s *stream.Stats
-	for start := time.Now(); s == nil || s.Heartbeat.IsZero(); {
-		if s = c.must(stream.OpStats, 0).Stats; time.Since(start) > patience {
-			t.Fatal("no heartbeat")
-		}
-	}
+	s := c.must(stream.OpStats, 0).Stats
 	if s.CPU < 50*time.Millisecond || s.CPU > patience || s.Memory < 20<<20 || s.PIDs < 1 || s.ShimMemory < 1<<20 || s.ShimMemory > 20<<20 {
 		t.Fatalf("%+v", s)
-	}
-	if time.Since(s.Heartbeat) > 10*time.Second {
-		t.Fatalf("heartbeat %v ago", time.Since(s.Heartbeat))
 	}
 }
 

@@ -30,14 +30,8 @@ func (s *Shim) stats() (stream.Stats, error) {
 		st.PIDs = int(n)
 	}
 	s.mu.Lock()
-	k := s.kernel
 	st.CPU -= s.cpuBefore
 	s.mu.Unlock()
-	if k != nil {
-		if l := k.connected(); l != nil {
-			st.Heartbeat = l.LastHeartbeat()
-		}
-	}
 	return st, nil
 }
 

@@ -25,7 +25,7 @@ const Version = 1
 // Channel names one of a kernel's channels (Jupyter messaging, "Introduction").
 type Channel uint8
 
-// The channels that carry messages. The heartbeat channel stays inside the shim.
+// The channels that carry messages. Nobody uses the heartbeat channel.
 const (
 	Shell Channel = iota + 1
 	Control
@@ -238,8 +238,6 @@ type Stats struct {
 	ShimMemory int64 `json:"shim_memory"`
 	// JournalBytes is what waits for acknowledgement.
 	JournalBytes int64 `json:"journal_bytes"`
-	// Heartbeat is when the kernel last answered on its heartbeat channel.
-	Heartbeat time.Time `json:"heartbeat,omitzero"`
 }
 
 // Config is what a provisioner tells the shim at launch, as JSON in the environment variable ConfigEnv.

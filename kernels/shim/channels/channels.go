@@ -1,4 +1,6 @@
-// Package channels is the shim's side of the five ZMQ channels of one kernel (Jupyter messaging, "Introduction").
+// Package channels is the shim's side of the ZMQ channels of one kernel (Jupyter messaging, "Introduction"), without the
+// heartbeat: that is for clients which cannot see the process. It is answered by a thread that knows nothing of the one
+// which runs cells, and kernels that are asked every few seconds never rest.
 //
 // A kernel runs users' code, so its side of the channels is hostile. All bytes that it sends pass a guard before the
 // ZMQ library sees them (see parser), and signatures are verified. What is broken or too large costs the message, which
@@ -14,7 +16,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"cellblock/kernels/stream"
@@ -49,8 +50,6 @@ type Options struct {
 	// MaxText is how large the content of a message of type "stream" may be before a Texter is given it in pieces, in
 	// bytes; zero means 4 MB.
 	MaxText int64
-	// Heartbeat is the time between two pings; zero means 3 seconds.
-	Heartbeat time.Duration
 	// HandshakeTimeout is how long the kernel's ZMQ may take to greet once it has accepted a connection; zero means 5
 	// seconds.
 	HandshakeTimeout time.Duration
@@ -64,7 +63,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.MaxMessage, stream.DefaultMaxMessage)
 	setDefault(&o.MaxText, 4<<20)
-	setDefault(&o.Heartbeat, 3*time.Second)
 	setDefault(&o.HandshakeTimeout, 5*time.Second)
 	setDefault(&o.WriteTimeout, 30*time.Second)
 	if o.Logger == nil {
@@ -82,13 +80,9 @@ func setDefault[T comparable](v *T, d T) {
 
 // Channels are the connected channels of one kernel. The methods may be called concurrently.
 type Channels struct {
-	signer    *wire.Signer
-	channels  map[stream.Channel]*channel
-	heartbeat *channel
-	beat      atomic.Int64 // when the kernel last answered, Unix nanoseconds
-
-	cancel context.CancelFunc // ends the goroutines that wait for anything but a connection
-	wg     sync.WaitGroup
+	signer   *wire.Signer
+	channels map[stream.Channel]*channel
+	wg       sync.WaitGroup
 }
 
 // Dial waits until the kernel's sockets exist and connects to all of them, IOPub first and subscribed to everything. The
@@ -113,17 +107,10 @@ func Dial(ctx context.Context, c Connection, o Options) (*Channels, error) {
 
 // start starts the goroutines, which Close ends.
 func (cs *Channels) start(o Options) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cs.cancel = cancel
 	for id, c := range cs.channels {
 		r := &receiver{channel: c, id: id, signer: cs.signer, handler: o.Handler}
 		cs.wg.Go(r.run)
 	}
-	cs.wg.Go(func() {
-		if err := cs.ping(ctx, o.Heartbeat); !errors.Is(err, ErrClosed) {
-			o.Logger.Debug("the heartbeat channel is lost", "error", err)
-		}
-	})
 }
 
 // Send signs parts (see stream.Message.Parts) and sends them on a channel other than IOPub. Calls for one channel are
@@ -142,38 +129,8 @@ func (cs *Channels) Send(ch stream.Channel, parts [][]byte) error {
 	return c.send(frames)
 }
 
-// LastHeartbeat is when the kernel last answered a ping, zero if it never did. It stands still while the kernel is
-// stopped and when it has ended.
-func (cs *Channels) LastHeartbeat() time.Time {
-	if ns := cs.beat.Load(); ns != 0 {
-		return time.Unix(0, ns)
-	}
-	return time.Time{}
-}
-
-// ping pings the kernel on the heartbeat channel and waits for its answer, again and again.
-func (cs *Channels) ping(ctx context.Context, every time.Duration) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		if err := cs.heartbeat.send([][]byte{nil, []byte("ping")}); err != nil { // REQ: an empty frame goes first
-			return err
-		}
-		if _, _, err := cs.heartbeat.recv(); err != nil {
-			return err
-		}
-		cs.beat.Store(time.Now().UnixNano())
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ErrClosed
-		}
-	}
-}
-
 // Close ends all channels and waits for their goroutines. It returns nil always, and may be called again.
 func (cs *Channels) Close() error {
-	cs.cancel()
 	cs.closeAll()
 	cs.wg.Wait()
 	return nil
@@ -182,8 +139,5 @@ func (cs *Channels) Close() error {
 func (cs *Channels) closeAll() {
 	for _, c := range cs.channels {
 		c.fail(ErrClosed)
-	}
-	if cs.heartbeat != nil {
-		cs.heartbeat.fail(ErrClosed)
 	}
 }

@@ -270,67 +270,9 @@ func TestPingIsAnswered(t *testing.T) {
 	}
 }
 
-// Item 4: the heartbeat is watched.
-func TestHeartbeat(t *testing.T) {
-	beats := make(chan [][]byte)
-	script := func(conn net.Conn) {
-		p, err := newPeer(conn, "REP")
-		for err == nil {
-			var frames [][]byte
-			if frames, err = p.readMessage(); err == nil {
-				p.Write(messageBytes(frames...))
-				beats <- frames
-			}
-		}
-		close(beats)
-	}
-	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: script})
-	start := time.Now()
-	cs := dial(t, f.Connection, Options{Handler: newRecorder(), Heartbeat: 10 * time.Millisecond})
-	for range 3 {
-		if frames := <-beats; len(frames) != 2 || len(frames[0]) != 0 {
-			t.Errorf("ping %q", frames)
-		}
-	}
-	if last := cs.LastHeartbeat(); last.Before(start) || last.After(time.Now()) { // the third ping follows the second answer
-		t.Errorf("last heartbeat %v", last)
-	}
-	go func() {
-		for range beats { // until the script ends
-		}
-	}()
-	cs.Close()
-}
-
-func TestHeartbeatOfASilentKernel(t *testing.T) {
-	silent := func(conn net.Conn) {
-		p, err := newPeer(conn, "ROUTER")
-		if err != nil {
-			return
-		}
-		p.readMessage()
-		if frames, err := p.readMessage(); err == nil {
-			t.Errorf("pinged again without an answer: %q", frames)
-		}
-	}
-	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: silent})
-	cs := dial(t, f.Connection, Options{Handler: newRecorder(), Heartbeat: time.Millisecond})
-	if last := cs.LastHeartbeat(); !last.IsZero() {
-		t.Errorf("last heartbeat %v", last)
-	}
-}
-
 // TestCloseWithUnreadData: zmq4's own Close leaves a goroutine for each socket then.
 func TestCloseWithUnreadData(t *testing.T) {
-	heartbeat := make(chan struct{})
-	script := func(conn net.Conn) {
-		defer close(heartbeat)
-		defer conn.Close()
-		if p, err := newPeer(conn, "ROUTER"); err == nil {
-			io.Copy(io.Discard, p)
-		}
-	}
-	f := newFake(t, connection(t), map[stream.Channel]func(net.Conn){heartbeatChannel: script})
+	f := newFake(t, connection(t), nil)
 	ignore, files := goleak.IgnoreCurrent(), openFiles(t)
 	cs := dial(t, f.Connection, Options{Handler: newRecorder()})
 	p := f.peer(stream.IOPub)
@@ -348,7 +290,6 @@ func TestCloseWithUnreadData(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	<-heartbeat
 	goleak.VerifyNone(t, ignore)
 	for _, ch := range []stream.Channel{stream.Shell, stream.Control, stream.Stdin} {
 		f.peer(ch).Close()

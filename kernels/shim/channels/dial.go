@@ -19,17 +19,14 @@ import (
 	"cellblock/kernels/stream"
 )
 
-// maxHeartbeat is the size that an answer to a ping may have, in bytes.
-const maxHeartbeat = 4 << 10
-
 // Times between attempts to connect where nothing tells when the next will succeed.
 const (
 	firstBackoff = time.Millisecond
 	lastBackoff  = 100 * time.Millisecond
 )
 
-// dial connects all channels. Shell, control and stdin share an identity: a kernel addresses its questions on stdin to
-// whoever sent the request on shell.
+// dial connects all channels but the heartbeat. Shell, control and stdin share an identity: a kernel addresses its
+// questions on stdin to whoever sent the request on shell.
 func (cs *Channels) dial(ctx context.Context, d *dialer) error {
 	id := zmq4.SocketIdentity(rand.Text())
 	max := d.options.MaxMessage
@@ -51,8 +48,7 @@ func (cs *Channels) dial(ctx context.Context, d *dialer) error {
 		}
 		cs.channels[to.ch] = c
 	}
-	cs.heartbeat, err = d.dial(ctx, "heartbeat", d.HBPort, zmq4.Req, nil, maxHeartbeat)
-	return err
+	return nil
 }
 
 // dialer connects to a kernel's sockets once they exist.

@@ -15,9 +15,6 @@ import (
 	"cellblock/kernels/wire"
 )
 
-// heartbeatChannel is how tests call the fifth channel.
-const heartbeatChannel stream.Channel = 0
-
 // greetingBytes open a ZMTP 3.1 connection with the NULL mechanism.
 func greetingBytes() []byte {
 	g := make([]byte, 64)
@@ -117,8 +114,8 @@ func (p *peer) readMessage() (frames [][]byte, err error) {
 	}
 }
 
-// fake is a kernel's five sockets. Each channel accepts one connection, which its script then serves; without a script
-// the heartbeat echoes, and what connects to the others is to be had from peer.
+// fake is a kernel's sockets. Each channel accepts one connection, which its script then serves; without a script what
+// connects is to be had from peer.
 type fake struct {
 	Connection
 	peers   map[stream.Channel]chan *peer
@@ -126,12 +123,12 @@ type fake struct {
 }
 
 var socketTypes = map[stream.Channel]string{
-	stream.Shell: "ROUTER", stream.Control: "ROUTER", stream.Stdin: "ROUTER", stream.IOPub: "PUB", heartbeatChannel: "ROUTER",
+	stream.Shell: "ROUTER", stream.Control: "ROUTER", stream.Stdin: "ROUTER", stream.IOPub: "PUB",
 }
 
 func (c Connection) portOf(ch stream.Channel) int {
 	return map[stream.Channel]int{
-		stream.Shell: c.ShellPort, stream.Control: c.ControlPort, stream.Stdin: c.StdinPort, stream.IOPub: c.IOPubPort, heartbeatChannel: c.HBPort,
+		stream.Shell: c.ShellPort, stream.Control: c.ControlPort, stream.Stdin: c.StdinPort, stream.IOPub: c.IOPubPort,
 	}[ch]
 }
 
@@ -184,17 +181,7 @@ func (f *fake) serve(ch stream.Channel, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	if ch != heartbeatChannel {
-		f.peers[ch] <- p
-		return
-	}
-	for {
-		frames, err := p.readMessage()
-		if err != nil {
-			return
-		}
-		p.Write(messageBytes(frames...))
-	}
+	f.peers[ch] <- p
 }
 
 // peer returns the kernel's side of a channel.
