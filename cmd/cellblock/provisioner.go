@@ -76,7 +76,7 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 		host, where = found, kind+" containers"
 	}
 	p, err := docker.New(docker.Config{
-		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation + "-" + slot,
+		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation, Slot: slot,
 		Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
 		AllowUnenforced: cfg.AllowUnenforced, Images: wanted, Logger: logger,
 	})

@@ -55,6 +55,9 @@ type Config struct {
 	Installation string
 	// RunDir is a folder of the server for the kernels' sockets. It is made if it is missing.
 	RunDir string
+	// Slot is this process's place among those that use the installation at once. List names the kernels of its slot;
+	// Attach finds those of any.
+	Slot string
 	// Shim is the path of the static cellblock-shim. Where the engine's processor is another one, or the server does not
 	// run on Linux, the file Shim + "-linux-" + GOARCH is taken if it exists.
 	Shim string

@@ -30,6 +30,7 @@ const (
 // Labels of our containers and volumes.
 const (
 	labelInstallation = "cellblock.installation"
+	labelSlot         = "cellblock.slot"
 	labelKernel       = "cellblock.kernel"
 	labelCarrier      = "cellblock.carrier"
 	labelLanguage     = "cellblock.language"
@@ -50,6 +51,7 @@ const (
 type plan struct {
 	spec         kernels.Spec
 	installation string
+	slot         string
 	kind         string // of engine
 	runtime      string
 	user         identity
@@ -119,6 +121,7 @@ func (p plan) labels() map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, p.spec.Labels)
 	labels[labelInstallation] = p.installation
+	labels[labelSlot] = p.slot
 	labels[labelKernel] = p.spec.ID
 	labels[labelCarrier] = string(p.carrier())
 	labels[labelLanguage] = p.spec.Kernelspec.Language

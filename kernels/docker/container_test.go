@@ -31,6 +31,7 @@ func examplePlan() plan {
 			Labels: map[string]string{"team": "blue", labelKernel: "forged"},
 		},
 		installation: "test",
+		slot:         "s0",
 		user:         identity{uid: DefaultUID, gid: DefaultUID, user: "59437:59437"},
 		imageEnv:     []string{"PATH=/image/bin", "FROM=image", "MPLCONFIGDIR=/x", "HOME=/root"},
 		shim:         mount.Mount{Type: mount.TypeBind, Source: "/opt/shim", Target: shimPath, ReadOnly: true},
@@ -82,7 +83,7 @@ func firstDifference(got, want string) string {
 // What must hold for every container, whatever the plan says.
 func TestContainerIsAlwaysConfined(t *testing.T) {
 	hostile := examplePlan()
-	hostile.spec.Labels = map[string]string{labelInstallation: "another", labelCarrier: "x"}
+	hostile.spec.Labels = map[string]string{labelInstallation: "another", labelSlot: "s9", labelCarrier: "x"}
 	hostile.spec.Env = map[string]string{stream.ConfigEnv: "{}"}
 	for _, p := range []plan{examplePlan(), hostile, {}} {
 		config, host := p.config()
@@ -99,7 +100,7 @@ func TestContainerIsAlwaysConfined(t *testing.T) {
 				}
 			}
 		}
-		if config.Labels[labelInstallation] != p.installation || config.Labels[labelCarrier] != string(p.carrier()) {
+		if config.Labels[labelInstallation] != p.installation || config.Labels[labelSlot] != p.slot || config.Labels[labelCarrier] != string(p.carrier()) {
 			t.Errorf("labels %v", config.Labels)
 		}
 		if len(config.Env) != 1 || !strings.HasPrefix(config.Env[0], stream.ConfigEnv+"=") {

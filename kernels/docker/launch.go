@@ -129,7 +129,7 @@ func (l *launch) create(ctx context.Context) (*container.HostConfig, error) {
 
 // plan gathers what the container needs, and makes what has to exist before it.
 func (l *launch) plan(ctx context.Context) (plan, error) {
-	p := plan{spec: l.spec, installation: l.p.cfg.Installation, kind: l.e.kind, runtime: l.p.cfg.Runtime, user: l.e.user, ulimits: l.e.ulimits}
+	p := plan{spec: l.spec, installation: l.p.cfg.Installation, slot: l.p.cfg.Slot, kind: l.e.kind, runtime: l.p.cfg.Runtime, user: l.e.user, ulimits: l.e.ulimits}
 	image, err := l.e.image(ctx, l.spec.Image)
 	if err != nil {
 		return p, err

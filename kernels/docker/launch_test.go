@@ -144,6 +144,35 @@ func TestStopWhenTimeIsOver(t *testing.T) {
 	})
 }
 
+// A kernel of another slot is not this process's to find by itself, but to go on with when it is named.
+func TestKernelOfAnotherSlot(t *testing.T) {
+	onEach(t, func(t *testing.T, s setting, host string) {
+		first := newProvisioner(t, Config{Host: host, Carrier: s.carrier, Files: s.files, Slot: "c0"})
+		second := newProvisioner(t, Config{Host: host, Installation: first.cfg.Installation, Slot: "c1"})
+		h := launchKernel(t, first, newSpec(t, first, forever))
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for p, want := range map[*Provisioner]int{first: 1, second: 0} {
+			if refs, err := p.List(t.Context()); err != nil || len(refs) != want {
+				t.Errorf("slot %s lists %v, %v", p.cfg.Slot, refs, err)
+			}
+		}
+		again, err := second.Attach(t.Context(), h.Ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if w := greet(t, again); w.KernelID != h.Ref().KernelID {
+			t.Errorf("the shim says %q", w.KernelID)
+		}
+		if err := again.Stop(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, second, 0)
+	})
+}
+
 func TestAttachFromAnotherProcess(t *testing.T) {
 	onEach(t, func(t *testing.T, s setting, host string) {
 		first := newProvisioner(t, Config{Host: host, Carrier: s.carrier, Files: s.files})

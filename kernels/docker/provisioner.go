@@ -124,8 +124,8 @@ func (p *Provisioner) Attach(ctx context.Context, ref kernels.Ref) (kernels.Hand
 	return p.newHandle(e, ref.KernelID, inspect.ID, c), nil
 }
 
-// List asks the engine for the running containers that carry this installation's label. What it finds of ended ones
-// that an earlier process launched, it takes away: nobody is left who would.
+// List asks the engine for the running containers of this process's slot. What it finds of ended ones that an earlier
+// process in it launched, it takes away: nobody is left who would.
 func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	e, err := p.engine(ctx)
 	if err != nil {
@@ -148,6 +148,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	refs := make([]kernels.Ref, 0, len(containers))
 	for _, c := range containers {
 		switch {
+		case c.Labels[labelSlot] != p.cfg.Slot:
 		case runs(c.State):
 			refs = append(refs, newRef(c.Labels[labelKernel], c.ID))
 		case time.Unix(c.Created, 0).Before(p.started):
