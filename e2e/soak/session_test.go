@@ -98,7 +98,7 @@ func (c cell) check(r rig.Result, status string, parts ...string) error {
 			return c.wrong(r, "it holds %s of another cell", found)
 		}
 	}
-	if strings.Contains(r.Text, "had to be restarted") {
+	if strings.Contains(r.Text, "The kernel was restarted because the cell did not stop") {
 		c.s.lost = c.number
 		c.s.restarts++
 	}
