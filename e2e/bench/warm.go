@@ -13,9 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
 	"cellblock/kernels/local"
@@ -25,24 +22,24 @@ import (
 var sessionLimits = kernels.Limits{Memory: 2 << 30, CPUs: 2, PIDs: 256, FileSize: 4 << 30, Tmp: 256 << 20, Files: 4096}
 
 // measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, and by MCP over HTTP, round by round.
-func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
+func measureWarm(ctx context.Context, o options, dir string) (report, error) {
 	argv, err := json.Marshal(kernelstest.Python.Argv)
 	if err != nil {
-		return nil, err
+		return report{}, err
 	}
 	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py", string(argv))
 	if err != nil {
-		return nil, err
+		return report{}, err
 	}
 	defer peer.stop()
 	ours, stop, err := startKernel(ctx, o, dir)
 	if err != nil {
-		return nil, err
+		return report{}, err
 	}
 	defer stop()
 	srv, err := startServer(ctx, o, filepath.Join(dir, "srv"), "--provisioner", "local")
 	if err != nil {
-		return nil, err
+		return report{}, err
 	}
 	defer srv.stop()
 
@@ -50,15 +47,15 @@ func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
 	for round := range o.rounds + 1 {
 		var batch []float64
 		if err := peer.ask(strconv.Itoa(o.cells), &batch); err != nil {
-			return nil, err
+			return report{}, err
 		}
 		direct, err := timed(o.cells, func() error { return execute(ctx, ours, "1+1") })
 		if err != nil {
-			return nil, err
+			return report{}, err
 		}
 		over, err := timed(o.cells, func() error { return srv.execute(ctx, "warm", "1+1") })
 		if err != nil {
-			return nil, err
+			return report{}, err
 		}
 		if round == 0 {
 			continue // everything warms up
@@ -67,12 +64,14 @@ func measureWarm(ctx context.Context, o options, dir string) ([]row, error) {
 	}
 	stats, err := ours.Stats(ctx)
 	if err != nil {
-		return nil, err
+		return report{}, err
 	}
-	fmt.Printf("The shim beside the kernel holds %.1f MB after %d cells.\n\n", float64(stats.ShimMemory)/1e6, len(clientMS))
-	return []row{
-		{what: "`1+1`, warm kernel", ours: "client and shim", theirs: "jupyter_client on a bare kernel", a: clientMS, b: theirMS, unit: "ms", goal: 1},
-		{what: "`1+1` by MCP over HTTP", ours: "MCP client", theirs: "Go client", a: mcpMS, b: clientMS, unit: "ms", goal: 1.15},
+	return report{
+		rows: []row{
+			{what: "`1+1`, warm kernel", ours: "client and shim", theirs: "jupyter_client on a bare kernel", a: clientMS, b: theirMS, unit: "ms", goal: 1},
+			{what: "`1+1` by MCP over HTTP", ours: "MCP client", theirs: "Go client", a: mcpMS, b: clientMS, unit: "ms", goal: 1.15},
+		},
+		costs: []cost{{what: fmt.Sprintf("memory of the shim beside a kernel after %d cells", len(clientMS)), value: float64(stats.ShimMemory) / 1e6, unit: "MB"}},
 	}, nil
 }
 
@@ -139,25 +138,6 @@ func execute(ctx context.Context, c *kernels.Client, code string) error {
 	}
 	if r := e.Result(); r.Status != kernels.StatusOK {
 		return fmt.Errorf("status %s", r.Status)
-	}
-	return nil
-}
-
-// execute runs one cell by MCP.
-func (s *server) execute(ctx context.Context, session, code string) error {
-	return callPython(ctx, s.client, session, code)
-}
-
-func callPython(ctx context.Context, c *client.Client, session, code string) error {
-	var req mcp.CallToolRequest
-	req.Params.Name = "execute_python"
-	req.Params.Arguments = map[string]any{"code": code, "session_id": session}
-	result, err := c.CallTool(ctx, req)
-	if err != nil {
-		return err
-	}
-	if result.IsError {
-		return fmt.Errorf("the cell failed: %v", result.Content)
 	}
 	return nil
 }
