@@ -19,7 +19,7 @@ var ErrMalformed = errors.New("stream: malformed frame")
 
 const (
 	lengthSize  = 4
-	bufferSize  = 64 << 10
+	bufferSize  = 8 << 10 // a dozen small frames; every session at rest has one, and what is larger is read past it
 	chunkSize   = 1 << 20
 	messageHead = 8 + 1 + 2 // seq, channel, number of parts
 )
