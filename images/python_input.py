@@ -3,17 +3,27 @@
 #
 # Output and prompts travel over two sockets, and a prompt may overtake what was printed before it. A user should read that
 # first, so it gets a head start.
+#
+# What "!" runs has a terminal of its own, at which nobody sits: a program that asks there would wait until the cell's time
+# is over. It finds the end of its input instead.
 import functools
 import sys
 import time
 
+from IPython.core.error import StdinNotImplementedError
+from ipykernel import zmqshell
+
 HEAD_START = 0.02  # seconds, which nobody notices who is about to type
+NO_VALUE = "nobody can answer input() here: put the value into the code"
+NO_SECRET = "nobody can answer getpass() here: let the code read the secret from a file in its working directory, or do without"
 
 
 def ask_after_output(kernel):
-    def asking(ask):
+    def asking(ask, nobody):
         @functools.wraps(ask)
         def line_of_input(*args, **options):
+            if not kernel._allow_stdin:
+                raise StdinNotImplementedError(nobody)
             sys.stdout.flush()
             sys.stderr.flush()
             time.sleep(HEAD_START)
@@ -24,4 +34,11 @@ def ask_after_output(kernel):
 
         return line_of_input
 
-    kernel.raw_input, kernel.getpass = asking(kernel.raw_input), asking(kernel.getpass)
+    kernel.raw_input, kernel.getpass = asking(kernel.raw_input, NO_VALUE), asking(kernel.getpass, NO_SECRET)
+
+
+def run_without_input(command, system=zmqshell.system):
+    return system("exec </dev/null; " + command)
+
+
+zmqshell.system = run_without_input

@@ -2,10 +2,12 @@
 # that it is busy; but ipykernel ignores a SIGINT that comes between that and its handler, one that comes in the handler but
 # not in the user's code costs the cell its reply, and one that comes at the handler's very end costs the kernel its life. A
 # cell that awaits something hears it only when that comes, and one that computes between two awaits not before the next.
+# Where a cell awaits, its task is cancelled; the error that ends it is KeyboardInterrupt all the same, as with asyncio.run.
 import asyncio
 import contextlib
 import functools
 import inspect
+import sys
 import threading
 from signal import SIGINT, default_int_handler, getsignal, signal
 
@@ -14,17 +16,17 @@ INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<in
 
 def hear_interrupts(kernel):
     shell, set_parent, raise_in_handler = kernel.shell, kernel.set_parent, kernel.pre_handler_hook
-    execute, run_code = kernel.shell_handlers["execute_request"], kernel.shell.run_code
-    interrupted = executing = in_code = False
+    execute, run_code, show = kernel.shell_handlers["execute_request"], shell.run_code, shell.showtraceback
+    interrupted = executing = in_code = cancelled = False
 
     def remember(*_):
         nonlocal interrupted
         interrupted = True
 
     def take(ident, parent, channel="shell"):  # comes before "busy"
-        nonlocal interrupted, executing
+        nonlocal interrupted, cancelled, executing
         if channel == "shell":
-            interrupted, executing = False, parent.get("header", {}).get("msg_type") == "execute_request"
+            interrupted, cancelled, executing = False, False, parent.get("header", {}).get("msg_type") == "execute_request"
         return set_parent(ident, parent, channel)
 
     def before():
@@ -54,8 +56,10 @@ def hear_interrupts(kernel):
         loop = task.get_loop()
 
         def interrupt(*_):
+            nonlocal cancelled
             if in_code and asyncio.current_task(loop) is task:
                 raise KeyboardInterrupt
+            cancelled = True
             loop.call_soon_threadsafe(task.cancel)  # this also wakes the loop
 
         signal(SIGINT, interrupt)
@@ -64,15 +68,28 @@ def hear_interrupts(kernel):
         finally:
             signal(SIGINT, remember)
 
-    async def run_code_unless_interrupted(code, *args, **options):
+    async def run_code_unless_interrupted(code, result=None, **options):
         nonlocal interrupted, in_code
         if interrupted:
             interrupted, code = False, INTERRUPTED
         outer, in_code = in_code, True
         try:
-            return await run_code(code, *args, **options)
+            return await run_code(code, result, **options)
         finally:
             in_code = outer
+            if result is not None:
+                result.error_in_exec = interrupt_of(result.error_in_exec)
+
+    def interrupt_of(error):
+        if cancelled and isinstance(error, asyncio.CancelledError):
+            return KeyboardInterrupt().with_traceback(error.__traceback__)
+        return error
+
+    def showtraceback(exc_tuple=None, *args, **options):
+        error = interrupt_of((exc_tuple or sys.exc_info())[1])
+        if cancelled and isinstance(error, KeyboardInterrupt):
+            exc_tuple = KeyboardInterrupt, error, error.__traceback__
+        return show(exc_tuple, *args, **options)
 
     async def execute_request(stream, ident, parent, *more):
         try:
@@ -87,6 +104,6 @@ def hear_interrupts(kernel):
 
     kernel.set_parent, kernel.pre_handler_hook, kernel.post_handler_hook = take, before, after
     kernel._cancel_on_sigint, kernel.shell_handlers["execute_request"] = interruptible_task, execute_request
-    shell.run_cell, shell.run_code = interruptible(shell.run_cell), run_code_unless_interrupted
+    shell.run_cell, shell.run_code, shell.showtraceback = interruptible(shell.run_cell), run_code_unless_interrupted, showtraceback
     shell.user_expressions = interruptible(shell.user_expressions)
     signal(SIGINT, remember)

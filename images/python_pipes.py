@@ -36,4 +36,10 @@ def empty_pipe(stream):
                 os.write(stream._original_stdstream_copy, data)
 
 
-OutStream._setup_stream_redirects, OutStream._watch_pipe_fd = redirect, watch
+def flush_with_pipe(stream, flush=OutStream.flush):
+    if stream._is_master_process():
+        empty_pipe(stream)
+    flush(stream)
+
+
+OutStream._setup_stream_redirects, OutStream._watch_pipe_fd, OutStream.flush = redirect, watch, flush_with_pipe

@@ -2,7 +2,10 @@
 
 package mcpserver
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Errors as a model gets them from a real kernel: all of them, in its own frames, where they happened.
 func TestRealErrors(t *testing.T) {
@@ -46,7 +49,29 @@ func TestRealErrorsAfterRestart(t *testing.T) {
 	w.run("r", "f()").expect(t, true, said, "cell 3 · error")
 	w.call("get_execution", map[string]any{"session_id": "r", "execution_id": 3}).expect(t, true, said)
 	w.call("get_execution", map[string]any{"session_id": "r", "execution_id": 3, "offset": 0}).expect(t, false, said)
-	w.run("r", "input('name? ')").expect(t, true, "Cell In [4], line 1\n----> 1 input('name? ')\nFile /usr/lib")
+	w.run("r", "input('name? ')").expect(t, true,
+		"Cell In [4], line 1\n----> 1 input('name? ')\nStdinNotImplementedError: nobody can answer input() here: put the value into the code\n[session")
 	w.run("r", "import pandas as pd\npd.DataFrame({'a': [1]})['z']").expect(t, true,
 		"Cell In [5], line 2\n----> 2 pd.DataFrame({'a': [1]})['z']\n  … 1 inner frame left out …\nFile ")
+}
+
+// Whatever asks where nobody can answer goes on at once: the code itself is told why, also where it deals with the error.
+func TestRealQuestionsToNobody(t *testing.T) {
+	w := newRealWorld(t)
+	for _, tt := range []struct {
+		code, want string
+		failed     bool
+	}{
+		{"import getpass\ngetpass.getpass()", "StdinNotImplementedError: nobody can answer getpass() here: let the code read the secret from a file", true},
+		{"try: input()\nexcept Exception as e: print('told:', e)", "told: nobody can answer input() here: put the value into the code", false},
+		{"!read answer; echo \"got: <$answer>\"", "got: <>", false},
+		{"def f(mine): \n    !echo {mine}\nf('a local name')", "a local name", false},
+		{"!exit 3\n_exit_code", "3", false},
+	} {
+		got := w.execute("q", tt.code, map[string]any{"timeout_seconds": 10})
+		got.expect(t, tt.failed, tt.want)
+		if strings.Contains(got.String(), "timed out") {
+			t.Errorf("%s waits for an answer", tt.code)
+		}
+	}
 }

@@ -49,10 +49,6 @@ func errorHint(e kernels.ExecError, memory int64) string {
 			return "The kernel may use " + bytesText(memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
 		}
 		return "Work on the data in pieces, use smaller types, or delete what is not needed."
-	case name == "StdinNotImplementedError" && strings.HasPrefix(e.Value, "getpass"):
-		return "Nobody is asked for secrets here: let the code read them from a file in its working directory, or do without."
-	case name == "StdinNotImplementedError":
-		return "Nobody can answer a prompt here: put the value into the code instead of calling input()."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
 		containsAny(e.Value, noNetwork):
 		return hintNetwork

@@ -20,7 +20,7 @@ const (
 )
 
 // What does not stop by itself is stopped by the least that works, and the result says what that was and whether variables
-// survived (FIELD.md 8).
+// survived.
 func TestRealLadder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -58,7 +58,24 @@ func TestRealLadder(t *testing.T) {
 	}
 }
 
-// The ladder is the same for a cancelled call (item 12) and for interrupt_session (item 8).
+// A cell that awaits ends with the same error as any other that is interrupted, and only because it is: what is cancelled by
+// the code itself stays what it is.
+func TestRealInterruptOfAwait(t *testing.T) {
+	w := newRealWorld(t)
+	for _, code := range []string{"import asyncio\nawait asyncio.sleep(600)", "await asyncio.gather(asyncio.sleep(600), asyncio.sleep(600))",
+		"async def f(): await asyncio.wait_for(asyncio.sleep(600), 500)\nawait f()"} {
+		got := w.execute("a", code, map[string]any{"timeout_seconds": 1})
+		got.expect(t, true, "\nKeyboardInterrupt", saidInterrupt, "· timed out · ")
+		if strings.Contains(got.String(), "CancelledError") {
+			t.Errorf("got %s", got)
+		}
+	}
+	for _, code := range []string{"t = asyncio.ensure_future(asyncio.sleep(600))\nt.cancel()\nawait t", "raise asyncio.CancelledError('mine')"} {
+		w.run("a", code).expect(t, true, "CancelledError", "· error · ")
+	}
+}
+
+// The ladder is the same for a cancelled call and for interrupt_session.
 func TestRealCancelAndInterrupt(t *testing.T) {
 	w := newRealWorld(t, func(c *sessions.Config) { c.Grace = 2 * time.Second })
 	w.run("s", "import time\nkept = 'here'").expect(t, false)

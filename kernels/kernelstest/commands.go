@@ -27,7 +27,7 @@ func init() {
 		"input":    func(c *cell, arg string) error { return c.input(arg, false) },
 		"password": func(c *cell, arg string) error { return c.input(arg, true) },
 		"late":     (*cell).late, "slowly": (*cell).slowly,
-		"die": (*cell).die, "exit": (*cell).exit, "oom": (*cell).oom, "crash": (*cell).crash,
+		"die": (*cell).die, "exit": (*cell).exit, "oom": (*cell).oom, "crash": (*cell).crash, "terminated": (*cell).terminated,
 		"abort":     func(c *cell, _ string) error { c.status = "abort"; return nil },
 		"aborted":   func(c *cell, _ string) error { c.status = "aborted"; return nil },
 		"oddstatus": func(c *cell, _ string) error { c.status = "odd"; return nil },
@@ -169,7 +169,7 @@ func (c *cell) child(string) error {
 
 func (c *cell) input(prompt string, password bool) error {
 	if !c.request.AllowStdin {
-		return &scriptError{"StdinNotImplementedError", "raw_input was called, but this frontend does not support input requests."}
+		return &scriptError{"StdinNotImplementedError", "nobody can answer input() here: put the value into the code"}
 	}
 	c.p.send(stream.Stdin, c.parent, "input_request", map[string]any{"prompt": prompt, "password": password})
 	select {
@@ -228,6 +228,12 @@ func (c *cell) exit(arg string) error {
 
 func (c *cell) oom(string) error {
 	c.p.die(stream.Exit{Code: -1, Signal: "SIGKILL", OOM: true})
+	return errDead
+}
+
+func (c *cell) terminated(string) error {
+	c.p.die(stream.Exit{Code: -1, Signal: "SIGTERM", Asked: true})
+	c.p.k.Crash(kernels.ExitStatus{})
 	return errDead
 }
 

@@ -46,7 +46,7 @@ import (
 //	dropped, elided N (events of the shim)
 //
 // Faults of the stream, at the next message: twice, skip, cut, garbage, claim (3 GiB), hangup, nonsense (for ever),
-// wrongtype. And: crash CODE ends the container.
+// wrongtype. And: crash CODE ends the container; terminated ends it as an engine does that is stopped.
 type script []string
 
 // Errors that end a script.
