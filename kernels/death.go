@@ -73,20 +73,25 @@ func exitDeath(e stream.Event) Death {
 	return d
 }
 
+// stoppedOutside is the cause of an end that the shim was asked for by somebody else.
+const stoppedOutside = "the kernel was stopped from outside, as when the container engine or the machine is stopped"
+
 // containerDeath describes the end of a container or sandbox.
 func containerDeath(s ExitStatus, exit *stream.Exit) Death {
 	d := Death{Exit: exit, Container: &s, OOM: s.OOM, Asked: s.Asked, Time: time.Now()}
 	switch {
 	case s.OOM:
-		d.Cause = "the kernel ran out of memory and its sandbox was killed"
+		d.Cause = "the kernel ran out of memory and its container or sandbox was killed"
 	case s.Asked:
 		d.Cause = "the kernel was stopped"
 	case s.Code < 0 && s.Signal == "":
-		d.Cause = "the kernel's sandbox is gone: it was removed, or what runs it was restarted"
+		d.Cause = "the kernel's container or sandbox is gone: it was removed, or what runs it was restarted"
+	case s.Code == 0 && s.Signal == "": // a shim's only reason to end like this
+		d.Cause = stoppedOutside
 	case s.Signal != "":
-		d.Cause = "the kernel's sandbox was killed by " + s.Signal
+		d.Cause = "the kernel's container or sandbox was killed by " + s.Signal
 	default:
-		d.Cause = fmt.Sprintf("the kernel's sandbox ended with status %d", s.Code)
+		d.Cause = fmt.Sprintf("the kernel's container or sandbox ended with status %d", s.Code)
 	}
 	return d
 }

@@ -25,7 +25,7 @@ func TestItem4DeathEndsAllThatWaits(t *testing.T) {
 		{"exit 3", "the kernel exited with status 3", false},
 		{"exit 1 No module named numpy", "the kernel exited with status 1: No module named numpy", false},
 		{"oom", "the kernel ran out of memory and was killed", true},
-		{"crash 137", "the kernel's sandbox ended with status 137", false},
+		{"crash 137", "the kernel's container or sandbox ended with status 137", false},
 	} {
 		t.Run(tt.code, func(t *testing.T) {
 			_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
@@ -58,6 +58,20 @@ func TestItem4DeathEndsAllThatWaits(t *testing.T) {
 				t.Errorf("noticed after %v", took)
 			}
 		})
+	}
+}
+
+// An engine that is stopped has every container's first process end in order: nobody of ours has asked for that.
+func TestStopFromOutside(t *testing.T) {
+	const cause = "the kernel was stopped from outside, as when the container engine or the machine is stopped"
+	for _, code := range []string{"terminated", "crash 0"} {
+		_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+		e := execute(t, c, code)
+		if <-e.Done(); e.Result().Death == nil || e.Result().Death.Cause != cause {
+			t.Errorf("%s: %+v", code, e.Result().Death)
+		}
+		<-c.Done()
+		wantDeath(t, c.Err(), cause)
 	}
 }
 

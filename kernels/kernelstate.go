@@ -73,8 +73,11 @@ func (c *Client) exited(e stream.Event) error {
 	if s.isLive {
 		s.isLive, s.live = false, make(chan struct{})
 	}
-	if s.stopping || s.restarting != 0 && e.Incarnation <= s.restarting {
+	switch {
+	case s.stopping || s.restarting != 0 && e.Incarnation <= s.restarting:
 		d.Asked = true
+	case d.Asked:
+		d.Cause = stoppedOutside
 	}
 	if !d.Asked {
 		return &DeathError{d}

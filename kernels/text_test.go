@@ -38,11 +38,12 @@ func TestDeathCauses(t *testing.T) {
 		{exit(stream.Exit{Failed: "exec: no such file"}), "the kernel could not be started: exec: no such file"},
 		{exit(stream.Exit{Code: -1, Signal: "SIGTERM", Asked: true}), "the kernel was stopped"},
 		{exitDeath(stream.Event{}), "the kernel exited with status -1"},
-		{containerDeath(ExitStatus{Code: -1}, nil), "the kernel's sandbox is gone: it was removed, or what runs it was restarted"},
-		{containerDeath(ExitStatus{Code: 137}, nil), "the kernel's sandbox ended with status 137"},
-		{containerDeath(ExitStatus{Code: -1, Signal: "SIGKILL"}, nil), "the kernel's sandbox was killed by SIGKILL"},
-		{containerDeath(ExitStatus{Code: -1, OOM: true}, nil), "the kernel ran out of memory and its sandbox was killed"},
+		{containerDeath(ExitStatus{Code: -1}, nil), "the kernel's container or sandbox is gone: it was removed, or what runs it was restarted"},
+		{containerDeath(ExitStatus{Code: 137}, nil), "the kernel's container or sandbox ended with status 137"},
+		{containerDeath(ExitStatus{Code: -1, Signal: "SIGKILL"}, nil), "the kernel's container or sandbox was killed by SIGKILL"},
+		{containerDeath(ExitStatus{Code: -1, OOM: true}, nil), "the kernel ran out of memory and its container or sandbox was killed"},
 		{containerDeath(ExitStatus{Code: 0, Asked: true}, nil), "the kernel was stopped"},
+		{containerDeath(ExitStatus{Code: 0}, nil), "the kernel was stopped from outside, as when the container engine or the machine is stopped"},
 	} {
 		err := &DeathError{tt.death}
 		if err.Error() != tt.want || fault.KindOf(err) != fault.Died || tt.death.Time.IsZero() {

@@ -229,10 +229,10 @@ func TestRealDeathsInContainers(t *testing.T) {
 			mark := strconv.FormatUint(rand.Uint64(), 36)
 			m, api := newOnEngine(t, variable, marked(mark))
 			deaths := append(deathsOfAll(),
-				death{name: "container killed", cause: "the kernel's sandbox was killed by SIGKILL", kill: onContainer(api, func(ctx context.Context, id string) error {
+				death{name: "container killed", cause: "the kernel's container or sandbox was killed by SIGKILL", kill: onContainer(api, func(ctx context.Context, id string) error {
 					return api.ContainerKill(ctx, id, "KILL")
 				})},
-				death{name: "container removed", cause: "the kernel's sandbox ", kill: onContainer(api, func(ctx context.Context, id string) error {
+				death{name: "container removed", cause: "the kernel's container or sandbox ", kill: onContainer(api, func(ctx context.Context, id string) error {
 					return api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
 				})},
 			)
