@@ -1,0 +1,238 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cellblock/kernels"
+)
+
+type fakeClient struct {
+	p    *fakeProvisioner
+	late func(kernels.Output, string) bool
+	done chan struct{}
+	// server has launched the kernel.
+	server int64
+
+	mu       sync.Mutex
+	err      error
+	current  *fakeCell
+	cells    []*fakeCell
+	restarts int
+	frozen   atomic.Bool // it does not answer
+}
+
+func (c *fakeClient) Ready(ctx context.Context) error {
+	if c.frozen.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := c.p.readyErr.Load(); err != nil {
+		return *err
+	}
+	return c.Err()
+}
+
+func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
+	return kernels.Stats{}, c.Ready(ctx)
+}
+
+func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
+	return c.execute(ctx, r, c.server)
+}
+
+// execute is Execute of a server's client.
+func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, server int64) (cell, error) {
+	if c.p.unplugged.Load() || server != c.p.killed.Load() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.done:
+			return nil, c.Err()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	e := &fakeCell{id: r.MsgID, code: r.Code, mayAsk: r.AllowStdin, signals: make(chan string, 1), replies: make(chan string, 1), changed: make(chan struct{}), done: make(chan struct{})}
+	if c.current != nil && !c.current.over() {
+		panic("two cells at once on one kernel")
+	}
+	c.current = e
+	c.cells = append(c.cells, e)
+	go c.play(e)
+	return e, nil
+}
+
+// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it), "steps N",
+// "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
+func (c *fakeClient) play(e *fakeCell) {
+	word, rest, _ := strings.Cut(e.code, " ")
+	switch word {
+	case "sleep":
+		d, _ := time.ParseDuration(rest)
+		e.print("sleeping\n")
+		select {
+		case <-time.After(d):
+			e.end(kernels.Result{Status: kernels.StatusOK})
+		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+		case <-e.done:
+		}
+	case "children":
+		select {
+		case <-e.awaitSignal("kill_children"):
+			e.end(kernels.Result{Status: kernels.StatusOK})
+		case <-e.done:
+		}
+	case "steps": // N lines, a second apart
+		var n int
+		fmt.Sscan(rest, &n)
+		for i := range n {
+			e.print(fmt.Sprintf("line %d\n", i))
+			select {
+			case <-time.After(time.Second):
+			case <-e.done:
+				return
+			}
+		}
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	case "stubborn":
+		<-e.done
+	case "die":
+		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", OOM: rest == "oom", Time: time.Now()})
+	case "ask":
+		c.ask(e, strings.Fields(rest))
+	case "fail":
+		e.fail("ValueError")
+	case "print":
+		var n int
+		fmt.Sscan(rest, &n)
+		for i := range n {
+			e.print(fmt.Sprintf("line %d\n", i))
+		}
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	default:
+		e.print(e.code)
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	}
+}
+
+// ask prompts once for each word, and prints the answers; a word in brackets is a password's prompt.
+func (c *fakeClient) ask(e *fakeCell, words []string) {
+	for _, word := range words {
+		e.put(kernels.Output{Kind: kernels.OutputInput, Text: word, Password: word[0] == '('})
+		select {
+		case line := <-e.replies:
+			e.print(word + line + "\n")
+		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+			return
+		case <-e.done:
+			return
+		}
+	}
+	e.end(kernels.Result{Status: kernels.StatusOK})
+}
+
+func (c *fakeClient) signal(name string) {
+	c.mu.Lock()
+	e := c.current
+	c.mu.Unlock()
+	if e != nil {
+		select {
+		case e.signals <- name:
+		default:
+		}
+	}
+}
+
+func (c *fakeClient) Interrupt(context.Context) error { c.signal("interrupt"); return nil }
+
+func (c *fakeClient) KillChildren(context.Context) (int, error) {
+	c.signal("kill_children")
+	return 1, nil
+}
+
+func (c *fakeClient) Restart(context.Context, time.Duration) error {
+	if c.p.restartErr != nil {
+		return c.p.restartErr
+	}
+	c.mu.Lock()
+	c.restarts++
+	e := c.current
+	c.mu.Unlock()
+	if e != nil {
+		e.end(kernels.Result{Status: kernels.StatusDied, Death: &kernels.Death{Cause: "restart", Asked: true}})
+	}
+	return nil
+}
+
+func (c *fakeClient) die(d kernels.Death) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = &kernels.DeathError{Death: d}
+	if c.current != nil {
+		c.current.end(kernels.Result{Status: kernels.StatusDied, Death: &d})
+	}
+	close(c.done)
+}
+
+func (c *fakeClient) Done() <-chan struct{} { return c.done }
+func (c *fakeClient) Err() error            { c.mu.Lock(); defer c.mu.Unlock(); return c.err }
+func (c *fakeClient) Close() error          { return nil } // the kernel goes on
+
+// There was no earlier client: see adoptingClient.
+func (c *fakeClient) Adopted(string) (cell, bool) { return nil, false }
+func (c *fakeClient) CaughtUp() <-chan struct{}   { return begun }
+func (c *fakeClient) ReleaseLate(string, uint64)  {}
+
+// adoptingClient is the client of a kernel that an earlier process has launched. The shim behind it has acknowledged
+// nothing: all that a cell has put out comes again.
+type adoptingClient struct {
+	*fakeClient
+	server int64
+}
+
+func (c adoptingClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
+	return c.execute(ctx, r, c.server)
+}
+
+func (c adoptingClient) Adopted(msgID string) (cell, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.cells {
+		if e.id == msgID {
+			return &adoptedCell{fakeCell: e}, true
+		}
+	}
+	// It was never sent: a fence would tell.
+	lost := &fakeCell{id: msgID, changed: make(chan struct{}), done: make(chan struct{}), result: kernels.Result{Status: kernels.StatusIncomplete}}
+	close(lost.done)
+	return &adoptedCell{fakeCell: lost, unseen: true}, true
+}
+
+// adoptedCell is read from its beginning again.
+type adoptedCell struct {
+	*fakeCell
+	at     int
+	unseen bool
+}
+
+func (e *adoptedCell) Next(ctx context.Context) (kernels.Output, error) { return e.next(ctx, &e.at) }
+
+func (e *adoptedCell) Begun() <-chan struct{} {
+	if e.unseen {
+		return nil
+	}
+	return begun
+}
