@@ -51,6 +51,10 @@ race: ; go test -race ./... ## only the tests, with the race detector
 e2e: setup build ## only the end-to-end tests
 	go test $(RACE) -count=1 -v ./e2e/...
 
+.PHONY: quota
+quota: ## the tests of workspaces' quotas, in a Linux of their own that has them
+	scripts/quota.sh
+
 .PHONY: soak
 soak: setup build ## 20 sessions of 200 mixed cells at once, each output looked at
 	CELLBLOCK_SOAK=full go test -count=1 -v -timeout 30m ./e2e/soak

@@ -27,7 +27,7 @@ func TestAreaHoldsABoundedPart(t *testing.T) {
 		t.Errorf("%d items with %d bytes, counted as %d", len(a.items), held, a.held)
 	}
 	var said strings.Builder
-	for _, p := range a.items[99].pieces(&budget{chars: 1000}, 0, place{session: "s", execution: 3}) {
+	for _, p := range a.items[99].pieces(&budget{chars: 1000}, bounds{}, place{session: "s", execution: 3}) {
 		said.WriteString(p.text)
 	}
 	if !strings.Contains(said.String(), "large forms left out") || !strings.Contains(said.String(), "executions/3/outputs/99") {

@@ -63,18 +63,18 @@ func (p piece) size() int {
 	return utf8.RuneCountInString(p.text) + perBlock
 }
 
-// blocks makes content blocks of what the area shows, in its order, within the budget. memory is the kernel's limit, for
-// hints; 0 if it has none.
-func (a *area) blocks(b budget, memory int64) []mcp.Content {
+// blocks makes content blocks of what the area shows, in its order, within the budget. What bounds the kernel is for
+// hints.
+func (a *area) blocks(b budget, within bounds) []mcp.Content {
 	var pieces []piece
 	for _, it := range a.items {
-		pieces = append(pieces, it.pieces(&b, memory, a.place)...)
+		pieces = append(pieces, it.pieces(&b, within, a.place)...)
 	}
 	return toBlocks(cutPieces(pieces, b.chars), a.place)
 }
 
 // pieces renders one item. It takes the room of its images from the budget.
-func (it *item) pieces(b *budget, memory int64, at place) []piece {
+func (it *item) pieces(b *budget, within bounds, at place) []piece {
 	switch it.kind {
 	case kernels.OutputStream:
 		head, tail := it.text.texts()
@@ -85,7 +85,7 @@ func (it *item) pieces(b *budget, memory int64, at place) []piece {
 		return append(append(textPieces(head, stderr), piece{missing: it.text.missing, readable: true}), textPieces(tail, stderr)...)
 	case kernels.OutputError:
 		text := errorText(*it.out.Error, at.shift)
-		if hint := errorHint(*it.out.Error, memory); hint != "" {
+		if hint := errorHint(*it.out.Error, within); hint != "" {
 			text = joinLines(text, "Hint: "+hint)
 		}
 		return textPieces(text, false)

@@ -80,7 +80,7 @@ func render(outs ...kernels.Output) []mcp.Content {
 	for _, out := range outs {
 		a.add(out)
 	}
-	return a.blocks(defaultBudget, 2<<30)
+	return a.blocks(defaultBudget, bounds{memory: 2 << 30})
 }
 
 // dump writes blocks for people: texts as they are, images by their type and size.
@@ -392,7 +392,7 @@ func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
 		a.add(display("image/png", picture(700, 600, false)))
 	}
 	b.pixels = 4*700*600 + 1
-	if n := strings.Count(dump(a.blocks(b, 0)), "── image"); n != 4 {
+	if n := strings.Count(dump(a.blocks(b, bounds{})), "── image"); n != 4 {
 		t.Errorf("%d images were decoded, and there was room for the pixels of 4", n)
 	}
 }
@@ -432,7 +432,7 @@ func TestImageNamesItsOriginal(t *testing.T) {
 		a := newArea()
 		a.index, a.place = 7, place{session: "s", execution: 3, links: tt.links}
 		a.add(display("image/png", tt.image))
-		image := a.blocks(defaultBudget, 0)[0].(mcp.ImageContent)
+		image := a.blocks(defaultBudget, bounds{})[0].(mcp.ImageContent)
 		var got any
 		if image.Meta != nil {
 			got = image.Meta.AdditionalFields[OriginalMeta]

@@ -155,7 +155,7 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
 	content := s.outputs(e, v)
-	if hint := printedHint(content, r.Error); hint != "" {
+	if hint := printedHint(content, r.Error, s.bounds()); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
@@ -175,7 +175,7 @@ func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
 	if preamble := e.Preamble(); preamble != "" && v.from == 0 {
 		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
 	}
-	return append(content, v.shown.blocks(s.budget, s.Sessions.Config().Limits.Memory)...)
+	return append(content, v.shown.blocks(s.budget, s.bounds())...)
 }
 
 // lateBudget bounds what one result tells of the late output of all earlier cells together.
@@ -195,7 +195,7 @@ func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
 		for _, out := range late.Outputs {
 			shown.add(out)
 		}
-		blocks := shown.blocks(room, 0)
+		blocks := shown.blocks(room, s.bounds())
 		if len(blocks) == 0 {
 			continue
 		}

@@ -241,7 +241,7 @@ func TestHealth(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.run("a", "1+1")
 		got := w.call("health", nil)
-		got.expect(t, false, "ok · cellblock 1.2.3 · kernels by fake · 1 session", "limits: memory not enforced")
+		got.expect(t, false, "ok · cellblock 1.2.3 · kernels by fake · 1 session", "limits: memory not enforced", "workspace size by measuring;")
 		var report HealthReport
 		if err := json.Unmarshal(got.structured, &report); err != nil || report.Status != HealthOK || report.Sessions["idle"] != 1 || report.Problems == nil {
 			t.Errorf("%s %v", got.structured, err)

@@ -33,6 +33,8 @@ type HealthReport struct {
 	// Provisioner is what launches kernels: "docker", "local".
 	Provisioner  string               `json:"provisioner"`
 	Capabilities kernels.Capabilities `json:"capabilities"`
+	// WorkspaceBound is what bounds the size of workspaces: "project quota", or "measuring" while cells run.
+	WorkspaceBound string `json:"workspace_bound,omitempty"`
 	// Sessions counts the sessions of all owners by state.
 	Sessions map[string]int `json:"sessions"`
 	// Pool is what is ready for new sessions; nil where none is kept.
@@ -62,7 +64,7 @@ func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthRep
 	p := cfg.Sessions.Config().Provisioner
 	report := HealthReport{
 		Status: HealthOK, Version: cfg.Version, Provisioner: p.Name(), Capabilities: p.Capabilities(),
-		Sessions: map[string]int{}, Problems: []Problem{},
+		WorkspaceBound: cfg.Sessions.WorkspaceBound(), Sessions: map[string]int{}, Problems: []Problem{},
 	}
 	if !started.IsZero() {
 		report.UptimeSeconds = time.Since(started).Round(time.Second).Seconds()
@@ -120,6 +122,7 @@ func healthText(h HealthReport) string {
 	}
 	c := h.Capabilities
 	limits := "limits: memory " + orNot(c.Memory) + ", CPU " + orNot(c.CPU) + ", processes " + orNot(c.PIDs) +
+		", workspace size " + orNot(h.WorkspaceBound) +
 		"; isolation: network " + orNot(c.Network) + ", files " + orNot(c.Filesystem) + ", processes " + orNot(c.Processes)
 	lines := []string{first, limits}
 	if h.Pool != nil {

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ var quoted = regexp.MustCompile(`'([^']+)'`)
 
 // errorHint says what to do about an error that comes of where the code runs, and not of the code alone. Most errors
 // need no hint.
-func errorHint(e kernels.ExecError, memory int64) string {
+func errorHint(e kernels.ExecError, within bounds) string {
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
 	switch {
 	case name == "ModuleNotFoundError":
@@ -45,8 +46,8 @@ func errorHint(e kernels.ExecError, memory int64) string {
 			"(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace. Other packages come " +
 			"with the kernels' image, which is the operator's."
 	case strings.HasSuffix(name, "MemoryError"):
-		if memory > 0 {
-			return "The kernel may use " + bytesText(memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
+		if within.memory > 0 {
+			return "The kernel may use " + bytesText(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
 		}
 		return "Work on the data in pieces, use smaller types, or delete what is not needed."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
@@ -57,14 +58,14 @@ func errorHint(e kernels.ExecError, memory int64) string {
 	case strings.Contains(e.Value, "Read-only file system"):
 		return "Only the working directory and /tmp can be written."
 	}
-	return ""
+	return within.spaceHint(e.Value)
 }
 
 // printedHint is the hint for a failure of which the outputs alone tell: a shell command, pip among them, fails without
 // failing its cell. An error that has a hint of its own needs no other.
-func printedHint(outputs []mcp.Content, failed *kernels.ExecError) string {
+func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds) string {
 	hint := ""
-	if failed != nil && errorHint(*failed, 0) != "" {
+	if failed != nil && errorHint(*failed, within) != "" {
 		return hint
 	}
 	for _, block := range outputs {
@@ -74,6 +75,8 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError) string {
 			return hintInstall
 		case containsAny(text.Text, noNetwork):
 			hint = hintNetwork
+		default:
+			hint = cmp.Or(hint, within.spaceHint(text.Text))
 		}
 	}
 	return hint

@@ -26,13 +26,14 @@ func TestPrintedHint(t *testing.T) {
 		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, hintInstall},
 		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, hintNetwork},
 		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, hintInstall},
+		{"cp", []string{"cp: error writing 'b': Disk quota exceeded"}, nil, "The workspace may hold 10 GiB: delete files that are not needed."},
 		{"an error that has a hint", []string{pip}, &kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}, ""},
 	} {
 		var outputs []mcp.Content
 		for _, text := range tt.said {
 			outputs = append(outputs, mcp.NewTextContent(text))
 		}
-		if got := printedHint(outputs, tt.failed); got != tt.want {
+		if got := printedHint(outputs, tt.failed, bounds{workspace: 10 << 30}); got != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}

@@ -123,7 +123,7 @@ func TestLinks(t *testing.T) {
 		a.place = tt.at
 		a.add(tt.out)
 		links, hint := 0, false
-		for _, b := range a.blocks(defaultBudget, 0) {
+		for _, b := range a.blocks(defaultBudget, bounds{}) {
 			switch c := b.(type) {
 			case mcp.ResourceLink:
 				links++

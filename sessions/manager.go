@@ -83,6 +83,7 @@ func New(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
 		bare: !caps.Images && caps.Filesystem == ""}
 	ws.volumes = caps.Volumes
+	ws.quota = m.quotaOf(ws.root)
 	m.memory = hostMemory
 	if cfg.MaxRunning > 0 {
 		m.turns = make(chan struct{}, cfg.MaxRunning)

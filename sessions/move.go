@@ -60,6 +60,7 @@ func (w *workspaces) discard(f *spareFolder) {
 
 // remove removes a folder in which nothing is, or nothing that anybody wants, with what stands beside it.
 func (w *workspaces) remove(name string) {
+	w.unbound(filepath.Join(w.root, name))
 	if err := removeAll(filepath.Join(w.root, name)); err != nil {
 		w.log.Error("spare workspace cannot be removed", "error", err)
 		return
@@ -151,6 +152,7 @@ func (w *workspaces) finish(name string, l label) (kept string, err error) {
 	from := l.From
 	l.From = ""
 	_ = os.Remove(w.labelPath(from)) // what is in the folder is found by the other label now
+	w.boundTogether(filepath.Join(w.root, from), filepath.Join(w.root, name))
 	forth := moveEntries(filepath.Join(w.root, from), filepath.Join(w.root, name))
 	if forth == nil {
 		_ = os.Remove(w.lock(from).Path())

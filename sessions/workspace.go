@@ -32,7 +32,8 @@ type workspaces struct {
 	root     string
 	uid, gid int
 	log      *slog.Logger
-	volumes  bool // the folders only stand for volumes of an engine, in which the files are
+	volumes  bool  // the folders only stand for volumes of an engine, in which the files are
+	quota    int64 // what the file system bounds each folder to, in bytes; 0: it does not
 
 	// altering are held while a folder is made or given back, each for some of the keys: files may be put into a workspace
 	// while its session begins or ends.
@@ -255,6 +256,7 @@ func (w *workspaces) makeFolder(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
+	w.bound(dir)
 	if os.Geteuid() == 0 {
 		return os.Lchown(dir, w.uid, w.gid)
 	}
@@ -304,11 +306,12 @@ func (w *workspaces) giveBack(k key, remove bool) error {
 		return nil
 	}
 	if remove {
+		w.unbound(dir)
 		if err := removeAll(dir); err != nil {
 			w.log.Error("workspace cannot be deleted", "error", err)
 			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", pathless(err))
 		}
-	} else if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if err := w.removeEmpty(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil // it holds files, which are kept
 	}
 	w.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
 	"cellblock/kernels/local"
+	"cellblock/sessions"
 )
 
 // finding is one line of doctor's report.
@@ -234,7 +235,21 @@ func (d doctor) data(context.Context) finding {
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
+	f.notes = d.workspaceBound()
 	return f
+}
+
+// workspaceBound says what bounds the size of workspaces.
+func (d doctor) workspaceBound() []string {
+	limit := int64(d.cfg.Sessions.WorkspaceMaxBytes)
+	if limit == 0 {
+		return []string{"workspaces: NOT LIMITED (sessions.workspace_max_bytes)"}
+	}
+	most := "workspaces: " + size(limit) + " each, "
+	if err := sessions.CheckQuota(d.cfg.DataDir); err != nil {
+		return []string{most + "measured while cells run, so that one may get somewhat larger", err.Error()}
+	}
+	return []string{most + "by project quota"}
 }
 
 // pool says what is kept ready; how much of it there is, the health of a running server tells.

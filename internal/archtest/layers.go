@@ -39,11 +39,12 @@ var layers = []layer{
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
-		"sessions", []string{"sessions/files", "kernels", "kernels/stream", "images", "internal/..."},
+		"sessions", []string{"sessions/files", "sessions/quota", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched; the Store's contract is theirs, so they " +
 			"cannot know who keeps it",
 	},
 	{"sessions/files", []string{"internal/..."}, "a workspace's files are whoever's; sessions know whose"},
+	{"sessions/quota", nil, "a folder's bound is the file system's; sessions know how much and why"},
 	{
 		"sessions/...", []string{"sessions/...", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched",

@@ -1,0 +1,39 @@
+package mcpserver
+
+import "strings"
+
+// bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit.
+type bounds struct {
+	memory, workspace, tmp, file int64
+}
+
+func (s *service) bounds() bounds {
+	cfg := s.Sessions.Config()
+	l := cfg.Limits
+	return bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize}
+}
+
+// spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that
+// is used up a full disk.
+func (b bounds) spaceHint(text string) string {
+	const clear = ": delete files that are not needed."
+	switch {
+	case strings.Contains(text, "Disk quota exceeded") && b.workspace > 0:
+		return "The workspace may hold " + bytesText(b.workspace) + clear
+	case strings.Contains(text, "No space left on device"):
+		var places []string
+		if b.workspace > 0 {
+			places = append(places, "the workspace may hold "+bytesText(b.workspace))
+		}
+		if b.tmp > 0 {
+			places = append(places, "/tmp may hold "+bytesText(b.tmp))
+		}
+		if len(places) == 0 {
+			return "The disk is full" + clear
+		}
+		return sentence(strings.Join(places, ", ")) + clear
+	case strings.Contains(text, "File too large") && b.file > 0:
+		return "One file may have " + bytesText(b.file) + " at most: write several."
+	}
+	return ""
+}
