@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/client"
@@ -65,11 +66,20 @@ func engineError(host string, err error) error {
 		return fault.New(fault.Unavailable, "the container engine%s does not answer in time: %w", at, err).
 			WithHint("Look at the engine's own log; restart it if it hangs.")
 	case client.IsErrConnectionFailed(err):
-		return fault.New(fault.Unavailable, "the container engine%s cannot be reached: %w", at, err).
-			WithHint("Start the engine, or set DOCKER_HOST to the one to use.")
+		return unreachable(at, err)
 	}
 	return fault.New(fault.Unavailable, "the container engine%s failed: %w", at, err).
 		WithHint("Look at the engine's own log; cellblock doctor checks the rest.")
+}
+
+// unreachable is the error of an engine that does not run. The client's own words for that say no more.
+func unreachable(at string, err error) error {
+	f := fault.New(fault.Unavailable, "the container engine%s cannot be reached", at)
+	if !strings.HasPrefix(err.Error(), "Cannot connect to the Docker daemon") {
+		f.Message += ": " + err.Error()
+	}
+	f.Err = err
+	return f.WithHint("Start the engine, or set DOCKER_HOST to the one to use; then try again.")
 }
 
 // imageError says what to do about an image that the engine does not have.
