@@ -110,6 +110,22 @@ type ImageIdentifier interface {
 	ImageID(ctx context.Context, name string) (string, error)
 }
 
+// WorkspaceKeeper is a Provisioner that may keep workspaces itself, because kernels share no files with this host:
+// Spec.Workspace then only names one by its last element, and what the kernel writes is not there.
+type WorkspaceKeeper interface {
+	// KeepsWorkspaces tells whether it does so here. The error is Unavailable while that cannot be known.
+	KeepsWorkspaces(ctx context.Context) (bool, error)
+
+	// Workspaces names those that it keeps, of all installations that work on the same data folder.
+	Workspaces(ctx context.Context) ([]string, error)
+
+	// RemoveWorkspace removes one that no kernel uses any more, with all that is in it. One that is not there is no error.
+	RemoveWorkspace(ctx context.Context, name string) error
+
+	// RemoveEmptyWorkspace removes one that no kernel uses any more unless something is in it, and tells whether it is gone.
+	RemoveEmptyWorkspace(ctx context.Context, name string) (gone bool, err error)
+}
+
 // Handle is one launched kernel. Its methods may be called concurrently.
 type Handle interface {
 	// Ref names the kernel for a later Attach, also by another process.
@@ -173,9 +189,6 @@ type Capabilities struct {
 	ReportsOOM bool `json:"reports_oom"`
 	// Images tells whether Spec.Image matters.
 	Images bool `json:"images"`
-	// Volumes tells that workspaces are volumes of an engine that shares no files with this host: Spec.Workspace only names
-	// one, and what the kernel writes is not there.
-	Volumes bool `json:"volumes,omitempty"`
 	// UID and GID are who the kernel runs as, on the host: the owner that a workspace folder must have.
 	UID int `json:"uid"`
 	GID int `json:"gid"`

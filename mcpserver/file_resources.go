@@ -62,7 +62,7 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxForms+1))
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, pathless(err))
+		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, files.Pathless(err))
 	}
 	if len(content) > maxForms {
 		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, bytesText(e.Size), bytesText(maxForms)).

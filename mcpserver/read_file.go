@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Cal
 	in := bufio.NewReaderSize(f, sniffed)
 	head, err := in.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return toolError(fmt.Errorf("reading %s: %w", onLine(e.Path), pathless(err))), nil
+		return toolError(fmt.Errorf("reading %s: %w", onLine(e.Path), files.Pathless(err))), nil
 	}
 	kind := fileType(e.Path, head)
 	var content []mcp.Content
@@ -220,12 +219,4 @@ func fileType(name string, head []byte) string {
 		return known
 	}
 	return found
-}
-
-// pathless is an error of a file operation without the host's path.
-func pathless(err error) error {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }

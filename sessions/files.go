@@ -55,8 +55,8 @@ func (m *Manager) OpenFile(ctx context.Context, o Owner, id, path string) (*os.F
 
 // WriteFile puts a file into a session's workspace, which it makes if need be: files may be there before the first cell. It
 // tells whether nothing was there under that name.
-func (m *Manager) WriteFile(_ context.Context, o Owner, id, path string, content []byte) (e files.Entry, created bool, err error) {
-	if err := m.reachable(id); err != nil {
+func (m *Manager) WriteFile(ctx context.Context, o Owner, id, path string, content []byte) (e files.Entry, created bool, err error) {
+	if err := m.reachable(ctx, id); err != nil {
 		return e, false, err
 	}
 	if len(content) > MaxFile {
@@ -86,7 +86,7 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 	if err := m.room(f, int64(len(content))); err != nil {
 		return files.Entry{}, false, err
 	}
-	e, created, err := m.workspaces.put(f, path, content)
+	e, created, err := m.workspaces.put(k, f, path, content)
 	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil {
 		s.written.know(f, e.Path)
 	}
@@ -95,9 +95,10 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 
 // put writes a file while no files are on their way to another folder: what it made in the one that they leave would be in
 // the way of the others, in both directions. A folder that they have left before is not there any more.
-func (w *workspaces) put(f *files.Folder, path string, content []byte) (files.Entry, bool, error) {
-	w.moves.RLock()
-	defer w.moves.RUnlock()
+func (w *workspaces) put(k key, f *files.Folder, path string, content []byte) (files.Entry, bool, error) {
+	place := w.placeOf(k)
+	place.RLock()
+	defer place.RUnlock()
 	return f.Write(path, content)
 }
 
@@ -117,15 +118,14 @@ func (m *Manager) room(f *files.Folder, more int64) error {
 
 // letGo gives back a workspace that no session has.
 func (m *Manager) letGo(k key) {
+	place := m.workspaces.placeOf(k)
+	place.Lock()
+	defer place.Unlock()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	altering := m.workspaces.alteringOf(k)
-	if m.sessions[k] != nil || !altering.TryLock() {
-		return // the session gives it back, or who uses it next
-	}
-	defer altering.Unlock()
-	if err := m.workspaces.giveBack(k, false); err != nil {
-		m.cfg.Logger.Error("workspace cannot be given back", "error", err)
+	s := m.sessions[k]
+	m.mu.Unlock()
+	if s == nil || s.gaveBack() { // or it gives it back
+		m.workspaces.giveBack(k)
 	}
 }
 
@@ -148,8 +148,8 @@ func (m *Manager) PathInside(o Owner, id, path string) string {
 }
 
 // folder opens the workspace of an owner's session. The error wraps errNoFiles when there is a session and no workspace.
-func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (*files.Folder, error) {
-	if err := m.reachable(id); err != nil {
+func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (*heldFolder, error) {
+	if err := m.reachable(ctx, id); err != nil {
 		return nil, err
 	}
 	_, err := find(o, id)
@@ -157,9 +157,11 @@ func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (
 	switch {
 	case openErr == nil:
 		return f, nil
+	case fault.KindOf(openErr) == fault.Busy:
+		return nil, openErr
 	case !errors.Is(openErr, fs.ErrNotExist):
 		m.cfg.Logger.Error("workspace cannot be opened", "error", openErr)
-		return nil, fault.New(fault.Unavailable, "the session's workspace cannot be opened: %w", pathless(openErr)).
+		return nil, fault.New(fault.Unavailable, "the session's workspace cannot be opened: %w", files.Pathless(openErr)).
 			WithHint("the operator must check the data folder")
 	case err == nil || m.recorded(ctx, o, id):
 		return nil, fault.New(fault.NotFound, "session %q %w", id, errNoFiles).WithHint("write_file makes one, and so does code")
@@ -169,38 +171,95 @@ func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (
 }
 
 // reachable checks an id, and that workspaces are where this server can reach them.
-func (m *Manager) reachable(id string) error {
+func (m *Manager) reachable(ctx context.Context, id string) error {
 	if err := ValidateID(id); err != nil {
 		return err
 	}
-	if m.workspaces.volumes {
-		return fault.New(fault.Unavailable, "workspaces are volumes of a container engine that shares no files with this server").
-			WithHint("let code read and write the files")
-	}
-	return nil
+	return m.workspaces.reachable(ctx)
 }
 
 // folderOf returns the folder of k, if there is one.
 func (w *workspaces) folderOf(k key) (dir string, ok bool) {
-	w.moves.RLock()
-	defer w.moves.RUnlock()
+	place := w.placeOf(k)
+	place.RLock()
+	defer place.RUnlock()
+	name, err := w.named(k)
+	return filepath.Join(w.root, name), err == nil
+}
+
+// named returns the name of k's folder; the error is fs.ErrNotExist when there is none. The caller holds placeOf(k).
+func (w *workspaces) named(k key) (name string, err error) {
 	if name, ok := w.lookup(k); ok {
-		dir = filepath.Join(w.root, name)
-		if _, err := os.Lstat(dir); err == nil {
-			return dir, true
+		if _, err := os.Lstat(filepath.Join(w.root, name)); err == nil {
+			return name, nil
 		}
 	}
 	name, ok, err := w.find(k)
-	return filepath.Join(w.root, name), ok && err == nil
+	if err == nil && !ok {
+		err = fs.ErrNotExist
+	}
+	return name, err
+}
+
+// heldFolder is a workspace whose files stay where they are until it is closed.
+type heldFolder struct {
+	*files.Folder
+	release func()
+}
+
+// Close closes the folder.
+func (f *heldFolder) Close() error {
+	defer f.release()
+	return f.Folder.Close()
 }
 
 // open opens the folder of k; the error is fs.ErrNotExist when there is none.
-func (w *workspaces) open(k key) (*files.Folder, error) {
-	dir, ok := w.folderOf(k)
-	if !ok {
-		return nil, fs.ErrNotExist
+func (w *workspaces) open(k key) (*heldFolder, error) {
+	place := w.placeOf(k)
+	place.RLock()
+	name, letGo, err := w.hold(k)
+	if err != nil {
+		place.RUnlock()
+		return nil, err
 	}
-	return w.openFolder(dir)
+	release := func() { letGo(); place.RUnlock() }
+	f, err := w.openFolder(filepath.Join(w.root, name))
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &heldFolder{f, release}, nil
+}
+
+// hold keeps other processes from moving or deleting k's files. This one does so by the session that has them, or else for
+// itself. The caller holds placeOf(k).
+func (w *workspaces) hold(k key) (name string, release func(), err error) {
+	for range 2 { // the first may be where they were before
+		name, err := w.named(k)
+		if err != nil {
+			return "", nil, err
+		}
+		if w.uses(k) {
+			return name, func() {}, nil
+		}
+		lock := w.lock(name)
+		release := func() { _ = lock.Close() }
+		if free, err := lock.TryRLock(); err == nil && free {
+			if _, l, err := w.labelled(k); err == nil && !w.moving(l) {
+				return name, release, nil
+			}
+		}
+		release()
+		w.forget(k)
+	}
+	return "", nil, errElsewhere
+}
+
+// uses tells whether this process has k's folder for a session, or to write to it.
+func (w *workspaces) uses(k key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used[k] != nil
 }
 
 func (w *workspaces) openFolder(dir string) (*files.Folder, error) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/sessions/files"
@@ -155,42 +154,6 @@ func TestWriteWhileSessionsComeAndGo(t *testing.T) {
 	all.Wait()
 	if l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1}); err != nil || l.Files != 100 {
 		t.Errorf("%d files, %v", l.Files, err)
-	}
-}
-
-func TestVolumesAreOutOfReach(t *testing.T) {
-	m := newTestManager(t, &fakeProvisioner{})
-	m.workspaces.volumes = true
-	_, _, err := m.WriteFile(t.Context(), alice, "s", "a", nil)
-	_, otherErr := m.ListFiles(t.Context(), alice, "s", files.Query{})
-	for _, err := range []error{err, otherErr} {
-		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Text(err), "let code") {
-			t.Error(err)
-		}
-	}
-	execute(t, m, alice, "s", "x")
-}
-
-// A folder that stands for a volume is empty here, whatever is in the volume: it goes when its session's files are to go,
-// and not before, or they would never be found again.
-func TestFoldersOfVolumesStay(t *testing.T) {
-	p := &fakeProvisioner{}
-	m := newTestManager(t, p)
-	m.workspaces.volumes = true
-	execute(t, m, alice, "s", "x")
-	if err := m.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
-		t.Error(err)
-	}
-	m.workspaces.sweep(time.Now().Add(time.Hour), func(key) bool { return false })
-	execute(t, m, alice, "s", "x")
-	if first, second := p.spec(0).Workspace, p.spec(1).Workspace; first != second {
-		t.Errorf("the folders are %s and %s", first, second)
-	}
-	if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
-		t.Error(err)
-	}
-	if m.workspaces.known(key{alice, "s"}) {
-		t.Error("the folder is known after it was deleted")
 	}
 }
 

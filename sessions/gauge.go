@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"cellblock/sessions/files"
 )
 
 // gauge watches how large a session's workspace is, while cells run. No engine bounds that here, so it is measured, the more
@@ -98,7 +100,7 @@ func (r *run) watchWorkspace(ctx context.Context) {
 		s.gauge.at = time.Now()
 		s.gauge.took = s.gauge.at.Sub(started)
 		if err != nil {
-			s.log.Warn("the workspace cannot be measured", "error", pathless(err))
+			s.log.Warn("the workspace cannot be measured", "error", files.Pathless(err))
 			return
 		}
 		if !known { // it is what earlier cells have left, or so it must be taken
@@ -123,7 +125,9 @@ func (s *session) folder() string {
 }
 
 // measured tells whether workspaces are measured.
-func (m *Manager) measured() bool { return m.cfg.WorkspaceBytes > 0 && !m.workspaces.volumes }
+func (m *Manager) measured() bool {
+	return m.cfg.WorkspaceBytes > 0 && !m.workspaces.away(context.Background())
+}
 
 // setOverfull notes whether the next cell must be told that there is too much.
 func (s *session) setOverfull(is bool, size int64) {

@@ -165,8 +165,10 @@ func (s *session) generationEnded(why string) {
 func (s *session) release(why *ending) error {
 	s.mu.Lock()
 	deleteFiles, conflict := s.deleteFiles, s.conflict
+	s.givenBack = true
 	s.mu.Unlock()
 	if conflict != nil {
+		s.manager.workspaces.leave(s.key)
 		s.saver.abandon()
 		return conflict // both are another process's
 	}
@@ -183,6 +185,13 @@ func (s *session) release(why *ending) error {
 	s.save(SessionClosed{Closed: time.Now(), Why: why.cause})
 	_ = s.saver.close(context.Background(), storeTime) // it has been logged, and the session is gone whether it is written down or not
 	return err
+}
+
+// gaveBack tells whether the session has no folder any more, and will have none.
+func (s *session) gaveBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.givenBack
 }
 
 // refused tells whether the session was another process's.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 )
 
 // Manager keeps the sessions of all owners. Its methods may be called concurrently.
@@ -82,7 +83,7 @@ func New(cfg Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
 		bare: !caps.Images && caps.Filesystem == ""}
-	ws.volumes = caps.Volumes
+	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)
 	m.memory = hostMemory
 	if cfg.MaxRunning > 0 {

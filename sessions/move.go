@@ -2,12 +2,15 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -67,14 +70,19 @@ func (w *workspaces) remove(name string) {
 	}
 	_ = os.Remove(w.labelPath(name))
 	_ = os.Remove(w.lock(name).Path())
+	_ = w.deleteKept(name)
 }
 
 // give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
 // k's folder before. After an error k has what it had, and the spare folder is of no use.
 func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran bool, err error) {
-	w.moves.Lock()
-	defer w.moves.Unlock()
+	place := w.placeOf(k)
+	place.Lock()
+	defer place.Unlock()
 	old, ok, err := w.find(k)
+	if err == nil && ok {
+		err = w.reachable(context.Background())
+	}
 	if err != nil {
 		return false, false, err
 	}
@@ -130,11 +138,23 @@ func (w *workspaces) giveFiles(k key, language, old string, f *spareFolder) (use
 // made meanwhile could have them in neither.
 func copyLock(root string) *flock.Flock { return flock.New(root, flock.SetFlag(os.O_RDONLY)) }
 
-// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release. The error is
-// fs.ErrNotExist when there are none.
-func HoldFiles(dataDir string) (release func() error, err error) {
-	lock := copyLock(workspacesIn(dataDir))
-	return lock.Close, lock.RLock()
+// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release, and names these, with
+// those from which a process that was killed has not moved all files. The error is fs.ErrNotExist when there are none.
+func HoldFiles(dataDir string) (folders []string, release func() error, err error) {
+	w := &workspaces{root: workspacesIn(dataDir), log: slog.New(slog.DiscardHandler)}
+	lock := copyLock(w.root)
+	if err := lock.RLock(); err != nil {
+		return nil, lock.Close, err
+	}
+	labels, err := w.labels()
+	for name, l := range labels {
+		folders = append(folders, name)
+		if _, labelled := labels[l.From]; w.moving(l) && !labelled && folderName.MatchString(l.From) {
+			folders = append(folders, l.From)
+		}
+	}
+	slices.Sort(folders)
+	return folders, lock.Close, err
 }
 
 // moving tells whether a label's folder may not have all of its session's files yet.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/sessions/files"
 )
 
@@ -245,7 +246,7 @@ func TestFilesThatAreCopiedAreNotMoved(t *testing.T) {
 		_, _, err = w.give(key{alice, "s"}, "python", f)
 		return err
 	}
-	release, err := HoldFiles(dir)
+	_, release, err := HoldFiles(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,5 +261,118 @@ func TestFilesThatAreCopiedAreNotMoved(t *testing.T) {
 	}
 	if err := give(); err != nil {
 		t.Errorf("after the copy: %v", err)
+	}
+}
+
+// What is deleted while a move is unfinished goes from both folders, whenever this process has last looked.
+func TestDeleteAfterAnUnfinishedMove(t *testing.T) {
+	plain := label{Owner: alice, ID: "s", Language: "python"}
+	moving := plain
+	moving.From = oldFolder
+	inBoth := []string{oldFolder + "/a", oldFolder + "/b", newFolder + "/a"} // so it can be neither finished nor undone
+	for name, tt := range map[string]struct {
+		before, after map[string]label
+		files         []string
+	}{
+		"known":                     {before: map[string]label{newFolder: moving}, files: inBoth},
+		"known, with the old label": {before: map[string]label{newFolder: moving, oldFolder: plain}, files: inBoth},
+		"begun by another process": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving, oldFolder: plain},
+			files: []string{oldFolder + "/a", newFolder + "/"}},
+		"half done by another one": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving},
+			files: []string{oldFolder + "/a", newFolder + "/b"}},
+		"given up by another one": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving}, files: inBoth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := fixture(t, tt.before, tt.files...)
+			m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
+			if tt.after != nil {
+				_ = os.Remove(m.workspaces.labelPath(oldFolder))
+			}
+			for name, l := range tt.after {
+				if err := m.workspaces.write(name, l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
+				t.Error(err)
+			}
+			if left := names(t, dir); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// Whoever looks at files sees all of them, also while they are moved again and again.
+func TestFilesAreSeenWholeWhileTheyAreMoved(t *testing.T) {
+	const all = 200
+	var paths []string
+	for i := range all {
+		paths = append(paths, fmt.Sprintf("%s/f%d", oldFolder, i))
+	}
+	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}}, paths...)
+	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
+	other, err := openWorkspaces(dir, 65534, 65534, discard) // as another process has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, done := key{alice, "s"}, make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1})
+			if fault.KindOf(err) == fault.Busy {
+				continue // the other process is at it
+			}
+			if err != nil || l.Files != all {
+				t.Errorf("%d files, %v", l.Files, err)
+			}
+			f, _, err := m.OpenFile(t.Context(), alice, "s", fmt.Sprintf("f%d", all-1))
+			if err == nil {
+				_ = f.Close()
+			} else if fault.KindOf(err) != fault.Busy {
+				t.Error(err)
+			}
+		}
+	})
+	moved := map[*workspaces]int{}
+	for round := range 100 {
+		w := []*workspaces{m.workspaces, other}[round%2]
+		f, err := w.spare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.give(k, "python", f); err == nil {
+			moved[w]++
+		} else { // the files are looked at in this moment
+			w.discard(f)
+		}
+		if err := w.release(k, false); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	looking.Wait()
+	if moved[m.workspaces] == 0 || moved[other] == 0 {
+		t.Errorf("moved %d times here, %d times by the other", moved[m.workspaces], moved[other])
+	}
+}
+
+// Who copies workspaces is told of the folder from which not all files were moved, too.
+func TestHeldFilesOfAnUnfinishedMove(t *testing.T) {
+	moving := label{Owner: alice, ID: "s", Language: "python", From: oldFolder}
+	over := label{Owner: bob, ID: "s", Language: "python", From: "dddddddddddddddd"}
+	dir := fixture(t, map[string]label{newFolder: moving, bobsFolder: over}, oldFolder+"/a", newFolder+"/b")
+	folders, release, err := HoldFiles(dir)
+	if err != nil || !slices.Equal(folders, []string{oldFolder, newFolder, bobsFolder}) {
+		t.Errorf("%v, %v", folders, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
 	}
 }

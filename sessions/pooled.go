@@ -180,7 +180,7 @@ func (p *pool) throwAway(k *pooled, why string) {
 // adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
 func (s *session) adopt(ctx context.Context) bool {
 	m := s.manager
-	if m.workspaces.volumes && m.workspaces.known(s.key) {
+	if m.workspaces.known(s.key) && m.workspaces.away(ctx) {
 		return false // its files are in the engine's volume, out of reach
 	}
 	for k := m.pool.pop(s.language); k != nil; k = m.pool.pop(s.language) {

@@ -64,11 +64,13 @@ type session struct {
 	filesThere  bool           // the workspace was not empty when the session began
 	ending      *ending        // set once the session takes no more cells
 	deleteFiles bool
-	coming      int   // calls that are about to want the kernel
-	overfull    int64 // what the workspace holds, in bytes, where that is too much and must be told
-	crowded     bool  // its next cell waits for others, of other sessions
-	conflict    error // the session is another process's
-	endErr      error // what went wrong while ending; valid once gone is closed
+	// givenBack tells that the workspace was, or is about to be: whoever takes it up now gives it back himself.
+	givenBack bool
+	coming    int   // calls that are about to want the kernel
+	overfull  int64 // what the workspace holds, in bytes, where that is too much and must be told
+	crowded   bool  // its next cell waits for others, of other sessions
+	conflict  error // the session is another process's
+	endErr    error // what went wrong while ending; valid once gone is closed
 }
 
 // ending is why a session ends.

@@ -26,12 +26,13 @@ const (
 // be stopped when it should have been, and what a process that was killed has left half made. Kernels and workspaces that
 // the store knows of are left alone, and so is what was used a short while ago.
 func (m *Manager) KeepSwept(ctx context.Context) {
-	unused := map[string]time.Time{}
+	unused, unusedKept := map[string]time.Time{}, map[string]time.Time{}
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		m.sweepKernels(ctx, unused)
 		m.workspaces.sweep(time.Now().Add(-sweepGrace), func(k key) bool { return m.remembers(ctx, k) })
+		m.workspaces.sweepKept(ctx, unusedKept)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -160,44 +161,44 @@ func (w *workspaces) sweep(before time.Time, known func(key) bool) {
 
 // sweepOne removes one workspace if it is nobody's, and says what there was of it.
 func (w *workspaces) sweepOne(name string, before time.Time, known func(key) bool) (what string) {
-	if w.volumes || !w.unchangedSince(name, before) {
+	k, what := w.nobodys(name, before, known) // nobody waits while the store is asked
+	if what == "" {
 		return ""
 	}
-	w.moves.Lock() // nobody gets a folder meanwhile
-	defer w.moves.Unlock()
-	l, err := w.read(name)
-	folder := filepath.Join(w.root, name)
-	if there, err := countEntries(folder, 1); there > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	place := w.placeOf(k) // nobody here gets the folder meanwhile
+	place.Lock()
+	defer place.Unlock()
+	if !w.unchangedSince(name, before) {
 		return ""
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		what = "an empty folder without a label"
-	case err != nil || l.Spare || l.From != "":
-		return "" // not to be read, or seen to by tidy
-	case known(key{l.Owner, l.ID}):
-		return ""
-	default:
-		what = "an empty folder of a session that is not known"
 	}
 	lock := w.lock(name)
+	defer lock.Close()
 	if alone, err := lock.TryLock(); err != nil || !alone {
 		return "" // a process uses it
 	}
-	defer lock.Close()
-	if err == nil {
-		w.mu.Lock()
-		if k := (key{l.Owner, l.ID}); w.byKey[k] == name {
-			delete(w.byKey, k)
-		}
-		w.mu.Unlock()
-	}
-	if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if !w.removeIfEmpty(name) {
 		return ""
 	}
-	_ = os.Remove(w.labelPath(name))
-	_ = os.Remove(lock.Path())
+	_ = w.drop(k, name)
 	return what
+}
+
+// nobodys tells whose a workspace was that is nobody's, and what there is of it; nothing of one that is left alone.
+func (w *workspaces) nobodys(name string, before time.Time, known func(key) bool) (k key, what string) {
+	if !w.unchangedSince(name, before) {
+		return key{}, ""
+	}
+	l, err := w.read(name)
+	if there, err := countEntries(filepath.Join(w.root, name), 1); there > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return key{}, ""
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return key{}, "an empty folder without a label"
+	case err != nil || l.Spare || l.From != "" || known(key{l.Owner, l.ID}):
+		return key{}, "" // not to be read, or seen to by tidy, or somebody's
+	}
+	return key{l.Owner, l.ID}, "an empty folder of a session that is not known"
 }
 
 // unchangedSince tells whether nothing of a workspace was changed after some time.

@@ -19,6 +19,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/sessions/files"
 )
 
 // workspaces gives each (owner, id) its folder. The folder has an opaque name; a small file beside it, NAME.json, says
@@ -32,16 +34,15 @@ type workspaces struct {
 	root     string
 	uid, gid int
 	log      *slog.Logger
-	volumes  bool  // the folders only stand for volumes of an engine, in which the files are
-	quota    int64 // what the file system bounds each folder to, in bytes; 0: it does not
+	keeper   kernels.WorkspaceKeeper // nil if the files are always in the folders; see kept.go
+	quota    int64                   // what the file system bounds each folder to, in bytes; 0: it does not
 
-	// altering are held while a folder is made or given back, each for some of the keys: files may be put into a workspace
-	// while its session begins or ends.
-	altering [64]sync.Mutex
-	moves    sync.RWMutex // held while files are on their way from one folder to another
-	mu       sync.Mutex
-	byKey    map[key]string
-	used     map[key]*flock.Flock
+	// places are held, each for some of the keys, by who works with files where they are, and alone by who makes a folder,
+	// moves its files to another one or takes it away: files may be put into a workspace while its session begins or ends.
+	places [256]sync.RWMutex
+	mu     sync.Mutex
+	byKey  map[key]string
+	used   map[key]*flock.Flock
 }
 
 // label is what stands in the file beside a workspace.
@@ -76,13 +77,35 @@ func workspacesIn(dataDir string) string { return filepath.Join(dataDir, "worksp
 
 // loadAll reads the labels of all folders. What a process that was killed has left half done is put in order first.
 func (w *workspaces) loadAll() error {
+	labels, err := w.labels()
+	w.tidy(labels)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		w.load(name, labels)
+	}
+	return err
+}
+
+// labels reads what stands beside the folders, by their names. It looks again where a label has just gone: another process
+// may have put its session's files under another one.
+func (w *workspaces) labels() (labels map[string]label, err error) {
+	const rounds = 3
+	for whole, round := false, 0; !whole && round < rounds; round++ {
+		if labels, whole, err = w.readLabels(); err != nil {
+			break
+		}
+	}
+	return labels, err
+}
+
+func (w *workspaces) readLabels() (labels map[string]label, whole bool, err error) {
 	paths, err := filepath.Glob(filepath.Join(w.root, "*.json"))
-	labels := map[string]label{}
+	labels, whole = map[string]label{}, true
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		l, err := w.read(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process has just deleted it
+			whole = false
+			continue
 		}
 		if err != nil || !folderName.MatchString(name) {
 			w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
@@ -90,11 +113,7 @@ func (w *workspaces) loadAll() error {
 		}
 		labels[name] = l
 	}
-	w.tidy(labels)
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		w.load(name, labels)
-	}
-	return err
+	return labels, whole, err
 }
 
 // read reads one label.
@@ -115,6 +134,9 @@ func (w *workspaces) load(name string, labels map[string]label) {
 	defer w.mu.Unlock()
 	k := key{labels[name].Owner, labels[name].ID}
 	other := w.byKey[k]
+	if w.used[k] != nil && other != "" {
+		return // its kernel runs there
+	}
 	if _, ok := labels[other]; ok && other != name {
 		w.log.Warn("two workspaces have one session's label, the second is left alone", "first", other, "second", name)
 		return
@@ -135,24 +157,22 @@ func (w *workspaces) lookup(k key) (name string, ok bool) {
 	return name, ok
 }
 
-// alteringOf is held by who makes k's folder or gives it back.
-func (w *workspaces) alteringOf(k key) *sync.Mutex {
-	return &w.altering[maphash.Comparable(seed, k)%uint64(len(w.altering))]
+// placeOf is what keeps k's files where they are.
+func (w *workspaces) placeOf(k key) *sync.RWMutex {
+	return &w.places[maphash.Comparable(seed, k)%uint64(len(w.places))]
 }
 
 var seed = maphash.MakeSeed()
 
 // acquire returns the folder of k, made if need be, and whether there are files in it.
 func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
-	altering := w.alteringOf(k)
-	altering.Lock()
-	defer altering.Unlock()
-	w.moves.RLock()
-	defer w.moves.RUnlock()
+	place := w.placeOf(k)
+	place.Lock()
+	defer place.Unlock()
 	name, err := w.name(k, language)
 	if err != nil {
 		w.log.Error("workspace cannot be made", "error", err)
-		return "", false, fault.New(fault.Unavailable, "the session's workspace cannot be made: %w", pathless(err)).
+		return "", false, fault.New(fault.Unavailable, "the session's workspace cannot be made: %w", files.Pathless(err)).
 			WithHint("the operator must check the data folder: its disk and its permissions")
 	}
 	dir = filepath.Join(w.root, name)
@@ -180,6 +200,10 @@ func (w *workspaces) name(k key, language string) (string, error) {
 	return name, w.makeFolder(filepath.Join(w.root, name))
 }
 
+// errElsewhere is why files cannot be had now.
+var errElsewhere = fault.New(fault.Busy, "another cellblock process moves or deletes the session's files").
+	WithHint("try again in a moment; if it stays so, the operator must look into the server's log")
+
 // find returns the name of k's folder, if it has one. Another process may have made it, or moved it.
 func (w *workspaces) find(k key) (name string, ok bool, err error) {
 	if name, l, err := w.labelled(k); err == nil && !w.moving(l) {
@@ -190,7 +214,8 @@ func (w *workspaces) find(k key) (name string, ok bool, err error) {
 		return "", false, err
 	}
 	if name, l, err := w.labelled(k); err == nil && w.moving(l) {
-		return "", false, fmt.Errorf("its files are on their way from the folder %s to %s", l.From, name)
+		w.log.Warn("a session's files are on their way to another folder", "from", l.From, "to", name)
+		return "", false, errElsewhere
 	}
 	name, ok = w.lookup(k)
 	return name, ok, nil
@@ -283,50 +308,94 @@ func (w *workspaces) write(name string, l label) error {
 
 // release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
 func (w *workspaces) release(k key, remove bool) error {
-	altering := w.alteringOf(k)
-	altering.Lock()
-	defer altering.Unlock()
-	return w.giveBack(k, remove)
+	place := w.placeOf(k)
+	place.Lock()
+	defer place.Unlock()
+	if remove {
+		return w.delete(k)
+	}
+	w.giveBack(k)
+	return nil
 }
 
-// giveBack is release for who holds alteringOf(k).
-func (w *workspaces) giveBack(k key, remove bool) error {
+// giveBack is release without remove, for who holds placeOf(k).
+func (w *workspaces) giveBack(k key) {
 	name, ok := w.lookup(k)
 	if !ok {
-		return nil
+		return
 	}
-	dir := filepath.Join(w.root, name)
 	lock, alone := w.alone(k, name)
 	defer lock.Close()
-	if !alone && remove {
+	if alone && w.removeIfEmpty(name) {
+		_ = w.drop(k, name) // or its label is swept
+	}
+}
+
+// delete deletes k's files, also those that are still to come from another folder because a move was not finished.
+func (w *workspaces) delete(k key) error {
+	name, from, ok, err := w.remains(k)
+	if err != nil || !ok {
+		return err
+	}
+	lock, alone := w.alone(k, name)
+	defer lock.Close()
+	if from != "" && alone {
+		other := w.lock(from)
+		defer other.Close()
+		free, err := other.TryLock()
+		alone = free && err == nil
+	}
+	if !alone {
 		return fault.New(fault.Conflict, "the session's files are kept, because another cellblock process on this machine uses them").
 			WithHint("close the session of that id there too, and then delete them")
 	}
-	if !alone || w.volumes && !remove {
-		return nil
-	}
-	if remove {
-		w.unbound(dir)
-		if err := removeAll(dir); err != nil {
+	for _, folder := range []string{from, name} {
+		if err := w.deleteFolder(folder); err != nil {
 			w.log.Error("workspace cannot be deleted", "error", err)
-			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", pathless(err))
+			return fault.New(fault.Internal, "the session's files could not all be deleted: %w", files.Pathless(err))
 		}
-	} else if err := w.removeEmpty(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil // it holds files, which are kept
 	}
-	w.mu.Lock()
-	delete(w.byKey, k)
-	w.mu.Unlock()
-	_ = os.Remove(lock.Path())
-	return os.Remove(dir + ".json")
+	if from != "" {
+		_ = w.drop(k, from)
+	}
+	return errors.Join(w.drop(k, name), w.deleteKept(name))
 }
 
-// pathless is an error of a file operation without the file's name, which is no caller's business.
-func pathless(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
+// remains is find, but also names the folder from which files are to come of a move that cannot be finished.
+func (w *workspaces) remains(k key) (name, from string, ok bool, err error) {
+	w.forget(k)
+	if err := w.loadAll(); err != nil {
+		return "", "", false, err
 	}
-	return err
+	name, ok, err = w.find(k)
+	if err == nil {
+		return name, "", ok, nil
+	}
+	if name, l, labelErr := w.labelled(k); labelErr == nil && w.moving(l) {
+		return name, l.From, true, nil
+	}
+	return "", "", false, err
+}
+
+// deleteFolder deletes a folder with all that is in it; "" is none.
+func (w *workspaces) deleteFolder(name string) error {
+	if name == "" {
+		return nil
+	}
+	dir := filepath.Join(w.root, name)
+	w.unbound(dir)
+	return removeAll(dir)
+}
+
+// drop forgets a folder that is gone. The caller has its lock.
+func (w *workspaces) drop(k key, name string) error {
+	w.mu.Lock()
+	if w.byKey[k] == name {
+		delete(w.byKey, k)
+	}
+	w.mu.Unlock()
+	_ = os.Remove(w.lock(name).Path())
+	return os.Remove(w.labelPath(name))
 }
 
 // removeAll is os.RemoveAll for folders that users' code may have made unreadable.

@@ -55,7 +55,7 @@ func (w *written) know(f *files.Folder, path string) {
 // filesWritten returns which files have been written since it was last called, as far as that can be told cheaply, and how
 // many there are beyond those. Called by the runner.
 func (s *session) filesWritten() (changes []files.Change, more int) {
-	if s.manager.workspaces.volumes {
+	if s.manager.workspaces.away(s.ctx) {
 		return nil, 0
 	}
 	f, err := s.manager.workspaces.open(s.key)
@@ -63,7 +63,7 @@ func (s *session) filesWritten() (changes []files.Change, more int) {
 		return nil, 0
 	}
 	defer f.Close()
-	changes = s.written.look(f)
+	changes = s.written.look(f.Folder)
 	named := min(len(changes), maxWritten)
 	return changes[:named:named], len(changes) - named
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"cellblock/sessions"
@@ -119,28 +118,29 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyWorkspaces copies the workspaces, each with the label beside it that says whose it is.
+// copyWorkspaces copies the workspaces, each with the label beside it that says whose it is. One from which files were being
+// moved when a process was killed has none: the label of the other says so, and whoever uses the backup goes on with it.
 func (b *backup) copyWorkspaces(ctx context.Context) error {
 	files, bytes := b.files, b.bytes
-	release, err := sessions.HoldFiles(b.data)
+	folders, release, err := sessions.HoldFiles(b.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	defer release()
-	labels, err := filepath.Glob(filepath.Join(b.data, "workspaces", "*.json"))
-	if err != nil {
-		return err
-	}
-	for _, label := range labels {
-		name := filepath.Join("workspaces", filepath.Base(label))
-		if _, err := b.copyOwn(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	labels := 0
+	for _, folder := range folders {
+		name := filepath.Join("workspaces", folder)
+		switch _, err := b.copyOwn(name + ".json"); {
+		case err == nil:
+			labels++
+		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		if err := b.copyWorkspace(ctx, strings.TrimSuffix(name, ".json")); err != nil {
+		if err := b.copyWorkspace(ctx, name); err != nil {
 			return err
 		}
 	}
-	b.say("workspaces: %d, with %d files (%s)", len(labels), b.files-files-len(labels), size(b.bytes-bytes))
+	b.say("workspaces: %d, with %d files (%s)", labels, b.files-files-labels, size(b.bytes-bytes))
 	return nil
 }
 

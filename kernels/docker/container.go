@@ -34,6 +34,11 @@ const (
 	labelKernel       = "cellblock.kernel"
 	labelCarrier      = "cellblock.carrier"
 	labelLanguage     = "cellblock.language"
+	// labelWorkspace is the workspace that a volume stands for, labelImage the image that it was made with, labelHelper the
+	// volume that a container only reaches.
+	labelWorkspace = "cellblock.workspace"
+	labelImage     = "cellblock.image"
+	labelHelper    = "cellblock.helper"
 )
 
 const (

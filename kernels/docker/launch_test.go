@@ -339,18 +339,3 @@ func TestLaunchGivenUp(t *testing.T) {
 		nothingLeft(t, p, 2*doubt)
 	})
 }
-
-func TestWorkspaceVolumeBelongsToTheKernel(t *testing.T) {
-	s := setting{"", "CELLBLOCK_TEST_DOCKER_HOST", CarrierStdio, FilesVolume}
-	p := newProvisioner(t, Config{Host: s.host(t), Carrier: s.carrier, Files: s.files})
-	spec := newSpec(t, p, `[ "$(stat -c %u:%a /workspace)" = "`+itoa(DefaultUID)+`:700" ] && echo kept >>/workspace/kept && sleep 0.5 && exit "$(wc -l </workspace/kept)"`)
-	for generation := 1; generation <= 2; generation++ {
-		h := launchKernel(t, p, spec)
-		if got := awaitExit(t, h, 20*time.Second); got.Code != generation {
-			t.Errorf("generation %d: %+v", generation, got)
-		}
-		if err := h.Stop(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-}

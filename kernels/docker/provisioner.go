@@ -158,6 +158,9 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 		}
 	}
 	p.sweepFolders(ctx, e)
+	if e.files == FilesVolume {
+		p.sweepHelpers(ctx, e)
+	}
 	return refs, nil
 }
 
@@ -202,7 +205,6 @@ func (e *engine) capabilities() kernels.Capabilities {
 	c := kernels.Capabilities{
 		FileSize: "RLIMIT_FSIZE", Network: "an empty network namespace", Filesystem: "a container with a read-only root",
 		Processes: "a pid namespace", Images: true, UID: e.user.uid, GID: e.user.gid,
-		Volumes: e.files == FilesVolume,
 	}
 	limits := !(hasSecurity(e.info, "rootless") && e.info.CgroupVersion == "1")
 	set := func(field *string, enforced bool) {

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
@@ -14,10 +13,8 @@ import (
 	"io/fs"
 	"os"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/docker/api/types/volume"
 
 	"cellblock/internal/fault"
 )
@@ -100,8 +97,11 @@ func (p *Provisioner) shimMount(ctx context.Context, e *engine, image string) (m
 
 // fillShimVolume puts the shim into the volume unless it is there.
 func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name string, shim shimFile) error {
-	return p.withVolume(ctx, e, image, name, "/volume/content", func(id string) error {
-		stat, err := e.api.ContainerStatPath(ctx, id, "/volume/content/shim")
+	if err := p.makeVolume(ctx, e, name, map[string]string{}); err != nil {
+		return err
+	}
+	return p.withVolume(ctx, e, image, name, volumeContent, func(id string) error {
+		stat, err := e.api.ContainerStatPath(ctx, id, volumeContent+"/shim")
 		if err == nil && stat.Size == shim.size {
 			return nil
 		}
@@ -110,67 +110,8 @@ func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name
 			return err
 		}
 		archive := archiveOf(&tar.Header{Name: "shim", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}, program)
-		return e.api.CopyToContainer(ctx, id, "/volume/content", archive, container.CopyToContainerOptions{})
+		return e.api.CopyToContainer(ctx, id, volumeContent, archive, container.CopyToContainerOptions{})
 	})
-}
-
-// workspaceMount brings the workspace into the container: the folder itself, or a volume that stands for it and that the
-// kernel's user owns.
-func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, folder string) (mount.Mount, error) {
-	if e.files == FilesBind {
-		// Podman would make a missing one, as root.
-		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return mount.Mount{}, fault.New(fault.Invalid, "the workspace %s is not a folder", folder)
-		}
-		return mount.Mount{Type: mount.TypeBind, Source: folder, Target: workspaceDir}, nil
-	}
-	name := p.workspaceVolume(folder)
-	_, err := e.api.VolumeInspect(ctx, name)
-	if cerrdefs.IsNotFound(err) {
-		err = p.makeWorkspaceVolume(ctx, e, image, name)
-	}
-	if err != nil {
-		return mount.Mount{}, fmt.Errorf("making the workspace's volume: %w", engineError(e.host, err))
-	}
-	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: workspaceDir,
-		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}, nil // or an empty one would become the image's
-}
-
-// workspaceVolume is the volume that stands for a folder.
-func (p *Provisioner) workspaceVolume(folder string) string {
-	sum := sha256.Sum256([]byte(p.cfg.Installation + "\x00" + folder))
-	return "cellblock-workspace-" + hex.EncodeToString(sum[:])[:24]
-}
-
-// makeWorkspaceVolume makes a volume whose top belongs to the kernel's user.
-func (p *Provisioner) makeWorkspaceVolume(ctx context.Context, e *engine, image, name string) error {
-	return p.withVolume(ctx, e, image, name, "/volume/content", func(id string) error {
-		var uid, gid int
-		if _, err := fmt.Sscanf(e.user.user, "%d:%d", &uid, &gid); err != nil {
-			return err
-		}
-		archive := archiveOf(&tar.Header{Name: "content/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}, nil)
-		return e.api.CopyToContainer(ctx, id, "/volume", archive, container.CopyToContainerOptions{})
-	})
-}
-
-// withVolume makes the volume if it is missing and gives use a container, never started, that has it mounted: the only
-// way to put something into a volume of an engine that shares no filesystem with us.
-func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, target string, use func(containerID string) error) error {
-	labels := map[string]string{labelInstallation: p.cfg.Installation}
-	if _, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels}); err != nil {
-		return err
-	}
-	helper := "cellblock-volume-" + rand.Text()
-	c := p.sweeper.create(ctx, e,
-		&container.Config{Image: image, Entrypoint: []string{shimPath}, Labels: labels},
-		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: target,
-			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}}, helper)
-	defer p.discard(ctx, debt{e: e, name: helper, creation: c, clean: func() error { return nil }})
-	if _, err := c.wait(ctx); err != nil {
-		return err
-	}
-	return use(helper)
 }
 
 // archiveOf is a tar archive of one entry.

@@ -186,7 +186,7 @@ func explain(name string, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	cause := bare(err)
+	cause := Pathless(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		missing := fault.New(fault.NotFound, "there is no %q in the session's workspace", name)
@@ -210,8 +210,8 @@ func explain(name string, err error) error {
 	return fault.New(fault.Unavailable, "%q: %w", name, cause)
 }
 
-// bare is an error of a file operation without paths of the host's.
-func bare(err error) error {
+// Pathless is an error of a file operation without the host's paths, which are no caller's business.
+func Pathless(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
@@ -222,4 +222,4 @@ func bare(err error) error {
 }
 
 // escapes tells whether os.Root refused to leave the workspace. Its error has no name.
-func escapes(err error) bool { return bare(err).Error() == "path escapes from parent" }
+func escapes(err error) bool { return Pathless(err).Error() == "path escapes from parent" }

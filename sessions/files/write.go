@@ -171,7 +171,7 @@ func (f *Folder) deleteAll(name string) error {
 			return nil
 		}
 		if deleted == 0 || time.Now().After(until) {
-			return fault.New(fault.Conflict, "not all of %q could be deleted: %w", name, bare(err)).
+			return fault.New(fault.Conflict, "not all of %q could be deleted: %w", name, Pathless(err)).
 				WithHint("permissions may forbid it, or code may go on writing there")
 		}
 	}

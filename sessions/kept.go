@@ -1,0 +1,121 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+// A provisioner whose kernels share no files with this host keeps workspaces itself (kernels.WorkspaceKeeper). The folders
+// here are empty then, and only stand for what it keeps: nothing can be told from them but whose they are.
+
+// keptTime bounds how long the provisioner may take for one workspace that it keeps.
+const keptTime = 30 * time.Second
+
+// kept tells whether the provisioner keeps workspaces itself. The error is Unavailable while that cannot be known.
+func (w *workspaces) kept(ctx context.Context) (bool, error) {
+	if w.keeper == nil {
+		return false, nil
+	}
+	return w.keeper.KeepsWorkspaces(ctx)
+}
+
+// away tells whether files are, or may be, where this host has no way to them.
+func (w *workspaces) away(ctx context.Context) bool {
+	kept, err := w.kept(ctx)
+	return kept || err != nil
+}
+
+// reachable is nil when files are in this host's folders.
+func (w *workspaces) reachable(ctx context.Context) error {
+	kept, err := w.kept(ctx)
+	if err == nil && kept {
+		err = fault.New(fault.Unavailable, "workspaces are volumes of a container engine that shares no files with this server").
+			WithHint("let code read and write the files")
+	}
+	return err
+}
+
+// removeIfEmpty removes a folder, and what the provisioner keeps for it, if nothing is in either, and tells whether it did.
+func (w *workspaces) removeIfEmpty(name string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), keptTime)
+	defer cancel()
+	kept, err := w.kept(ctx)
+	if err == nil && kept {
+		kept, err = w.keeper.RemoveEmptyWorkspace(ctx, name)
+		kept = !kept
+	}
+	if err != nil {
+		w.log.Warn("whether a workspace is empty cannot be told, it is kept", "workspace", name, "error", err)
+	}
+	if err != nil || kept {
+		return false
+	}
+	err = w.removeEmpty(filepath.Join(w.root, name))
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// deleteKept deletes what the provisioner keeps of a workspace that has no label any more. What cannot be deleted now is
+// swept later.
+func (w *workspaces) deleteKept(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), keptTime)
+	defer cancel()
+	kept, err := w.kept(ctx)
+	if err != nil || !kept {
+		return nil // if it is kept after all, it is swept
+	}
+	if err := w.keeper.RemoveWorkspace(ctx, name); err != nil {
+		w.log.Warn("what the provisioner keeps of a workspace cannot be deleted yet", "workspace", name, "error", err)
+		return fault.New(fault.Unavailable, "the session is closed; its files are deleted later: %w", err).
+			WithHint("nothing more is to be done: it is tried again until it works")
+	}
+	return nil
+}
+
+// sweepKept deletes what the provisioner keeps of workspaces that have had no label for the grace period. Unused says since
+// when that is, by the workspace's name.
+func (w *workspaces) sweepKept(ctx context.Context, unused map[string]time.Time) {
+	kept, err := w.kept(ctx)
+	if err != nil || !kept {
+		return // KeepSwept says of the kernels, which it asks for too, what is the matter
+	}
+	names, err := w.keeper.Workspaces(ctx)
+	if err != nil {
+		w.log.Warn("workspaces that nobody uses cannot be looked for", "error", err)
+		return
+	}
+	nobodys := map[string]bool{}
+	for _, name := range names {
+		if _, err := os.Lstat(w.labelPath(name)); errors.Is(err, fs.ErrNotExist) {
+			nobodys[name] = true
+		}
+	}
+	for name := range nobodys {
+		if unused[name].IsZero() {
+			unused[name] = time.Now()
+		}
+		if time.Since(unused[name]) >= sweepGrace {
+			w.sweepOneKept(ctx, name)
+		}
+	}
+	for name := range unused {
+		if !nobodys[name] {
+			delete(unused, name)
+		}
+	}
+}
+
+func (w *workspaces) sweepOneKept(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, keptTime)
+	defer cancel()
+	if err := w.keeper.RemoveWorkspace(ctx, name); err != nil {
+		w.log.Warn("a workspace that is nobody's cannot be swept", "workspace", name, "error", err)
+		return
+	}
+	w.log.Info("swept a workspace that is nobody's", "workspace", name, "what", "kept by the provisioner")
+}
