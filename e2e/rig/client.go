@@ -29,6 +29,9 @@ type Result struct {
 	Text    string
 	Images  [][]byte
 	IsError bool
+	// Structured and Meta are what programs find beside the text.
+	Structured any
+	Meta       map[string]any
 }
 
 // Connect opens a client. It speaks 2026-07-28, or with handshake the newest revision that begins with initialize.
@@ -65,6 +68,9 @@ func (c *Client) Close() {
 	_ = c.Client.Close()
 	c.connections.CloseIdleConnections()
 }
+
+// Disconnect drops the connections that are not in use, which a server that has ended has closed.
+func (c *Client) Disconnect() { c.connections.CloseIdleConnections() }
 
 func (c *Client) notified(n mcp.JSONRPCNotification) {
 	token, _ := n.Params.AdditionalFields["progressToken"].(string)
@@ -107,7 +113,10 @@ func (c *Client) listen(told func(string)) (token string, forget func()) {
 }
 
 func resultOf(got *mcp.CallToolResult) (Result, error) {
-	r := Result{IsError: got.IsError}
+	r := Result{IsError: got.IsError, Structured: got.StructuredContent}
+	if got.Meta != nil {
+		r.Meta = got.Meta.AdditionalFields
+	}
 	var text []string
 	for _, block := range got.Content {
 		switch b := block.(type) {

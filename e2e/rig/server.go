@@ -21,6 +21,7 @@ type Server struct {
 	// URL is the MCP endpoint, DataDir the server's data folder.
 	URL, DataDir string
 
+	env    []string
 	cmd    *exec.Cmd
 	exited chan struct{}
 	quit   bool // it was ended on purpose, and need not end well
@@ -43,9 +44,9 @@ func Serve(t testing.TB, args ...string) *Server {
 // serve starts a server and waits until it is ready.
 func serve(t testing.TB, i *Installation, args []string) *Server {
 	t.Helper()
-	s := &Server{DataDir: i.DataDir, exited: make(chan struct{})}
+	s := &Server{DataDir: i.DataDir, env: Environment(i.Env...), exited: make(chan struct{})}
 	s.cmd = exec.Command(Cellblock(), args...)
-	s.cmd.Env = Environment(append([]string{"GOTRACEBACK=all"}, i.Env...)...) // for Goroutines
+	s.cmd.Env = append(s.env, "GOTRACEBACK=all") // for Goroutines
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 func (s *Server) Token(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(Cellblock(), append([]string{"token", "--data-dir", s.DataDir}, args...)...)
-	cmd.Env = Environment()
+	cmd.Env = s.env
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("token: %v", err)
