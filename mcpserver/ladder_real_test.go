@@ -61,8 +61,9 @@ func TestRealLadder(t *testing.T) {
 // A cell that awaits ends with the same error as any other that is interrupted, and only because it is: what is cancelled by
 // the code itself stays what it is.
 func TestRealInterruptOfAwait(t *testing.T) {
-	w := newRealWorld(t)
-	for _, code := range []string{"import asyncio\nawait asyncio.sleep(600)", "await asyncio.gather(asyncio.sleep(600), asyncio.sleep(600))",
+	w := newRealWorld(t, func(c *sessions.Config) { c.Grace = 30 * time.Second })
+	w.run("a", "import asyncio\nraise Exception").expect(t, true) // the first traceback takes a slow machine seconds
+	for _, code := range []string{"await asyncio.sleep(600)", "await asyncio.gather(asyncio.sleep(600), asyncio.sleep(600))",
 		"async def f(): await asyncio.wait_for(asyncio.sleep(600), 500)\nawait f()"} {
 		got := w.execute("a", code, map[string]any{"timeout_seconds": 1})
 		got.expect(t, true, "\nKeyboardInterrupt", saidInterrupt, "· timed out · ")

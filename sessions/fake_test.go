@@ -172,7 +172,8 @@ func (p *fakeProvisioner) Reboot() {
 	}
 }
 
-// NotReady has kernels not answer, NotConnected not be connected to; nil mends it.
+// NotLaunched has no kernel be launched, NotReady not answer, NotConnected not be connected to; nil mends it.
+func (p *fakeProvisioner) NotLaunched(err error)  { store(&p.launchErr, err) }
 func (p *fakeProvisioner) NotReady(err error)     { store(&p.readyErr, err) }
 func (p *fakeProvisioner) NotConnected(err error) { store(&p.connectErr, err) }
 

@@ -67,7 +67,7 @@ func (s *session) resume(past StoredSession) {
 	defer s.mu.Unlock()
 	s.past, s.cells, s.generation = past, past.Executions, past.Generations
 	s.created = past.Created
-	if len(s.news) == 0 && past.Executions > 0 {
+	if len(s.news) == 0 && past.Generations > 0 {
 		at, why := past.Closed, past.Why
 		if at.IsZero() {
 			at, why = past.Used, serverEnded

@@ -143,6 +143,7 @@ func (s *session) start() error {
 func (s *session) launch(ctx context.Context) error {
 	dir, used, err := s.manager.workspaces.acquire(s.key, s.language)
 	if err != nil {
+		s.notLaunched()
 		return err
 	}
 	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key, s.language))
@@ -151,6 +152,7 @@ func (s *session) launch(ctx context.Context) error {
 	spec.Labels = map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)}
 	handle, err := s.manager.cfg.Provisioner.Launch(ctx, spec)
 	if err != nil {
+		s.notLaunched()
 		return err
 	}
 	s.kernel = &kernel{handle: handle}
@@ -161,6 +163,13 @@ func (s *session) launch(ctx context.Context) error {
 		return s.giveUp(ctx, err)
 	}
 	return nil
+}
+
+// notLaunched takes back the number of a generation that had no kernel at all: the next attempt has it again.
+func (s *session) notLaunched() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation--
 }
 
 // spec is what kernels of a language are launched as, without what is each one's own.

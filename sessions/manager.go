@@ -207,9 +207,11 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 	}
 	if before := m.sessions[k]; before != nil {
 		s.after, s.before = before.gone, before
-		s.news = []string{pastSentence(k.id, before.whyEnding().cause, time.Now())}
-	} else if sentence, ok := m.past.get(k); ok {
-		s.news = []string{sentence}
+		if before.info().Generation > 0 {
+			s.news = []string{pastSentence(k.id, before.whyEnding().cause, time.Now())}
+		}
+	} else if end, _ := m.past.get(k); end.lost {
+		s.news = []string{end.sentence}
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	m.sessions[k] = s
@@ -226,7 +228,7 @@ func (m *Manager) forget(s *session, why *ending) {
 		delete(m.sessions, s.key)
 	}
 	if !s.refused() {
-		m.past.put(s.key, pastSentence(s.key.id, why.cause, time.Now()))
+		m.past.put(s.key, pastEnd{pastSentence(s.key.id, why.cause, time.Now()), s.info().Generation > 0})
 	}
 }
 
@@ -238,7 +240,7 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	k := key{o, id}
 	m.mu.Lock()
 	s := m.sessions[k]
-	sentence, remembered := m.past.get(k)
+	end, remembered := m.past.get(k)
 	m.mu.Unlock()
 	if s != nil && !s.ended() {
 		<-s.settled // soon: see reattachTime
@@ -250,7 +252,7 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 		err.Message += " running now, but its files are kept"
 	}
 	if remembered {
-		err.Message += ". " + strings.TrimSuffix(sentence, ".")
+		err.Message += ". " + strings.TrimSuffix(end.sentence, ".")
 	}
 	return nil, err
 }

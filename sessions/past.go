@@ -9,30 +9,36 @@ import (
 // past remembers why sessions that are gone ended, for whoever comes back to one. It forgets the oldest beyond a bound;
 // a store remembers them all. Its user holds the Manager's lock.
 type past struct {
-	sentences map[key]string
-	order     []key
+	ends  map[key]pastEnd
+	order []key
+}
+
+// pastEnd is the end of a session, in a sentence. Where the session had no kernel yet, nothing was lost with it.
+type pastEnd struct {
+	sentence string
+	lost     bool
 }
 
 // maxPast bounds the sessions that are remembered.
 const maxPast = 1024
 
-func newPast() *past { return &past{sentences: map[key]string{}} }
+func newPast() *past { return &past{ends: map[key]pastEnd{}} }
 
-func (p *past) put(k key, sentence string) {
-	if _, known := p.sentences[k]; !known {
+func (p *past) put(k key, end pastEnd) {
+	if _, known := p.ends[k]; !known {
 		p.order = append(p.order, k)
 	}
-	p.sentences[k] = sentence
+	p.ends[k] = end
 	if len(p.order) > maxPast {
-		delete(p.sentences, p.order[0])
+		delete(p.ends, p.order[0])
 		p.order = p.order[1:]
 	}
 }
 
 // get returns what is remembered of k.
-func (p *past) get(k key) (string, bool) {
-	sentence, ok := p.sentences[k]
-	return sentence, ok
+func (p *past) get(k key) (pastEnd, bool) {
+	end, ok := p.ends[k]
+	return end, ok
 }
 
 func pastSentence(id, cause string, at time.Time) string {

@@ -142,6 +142,6 @@ func TestMintedIDsAreValidAndUnused(t *testing.T) {
 		if !m.unused(k) {
 			t.Fatalf("%q is used", k.id)
 		}
-		m.past.put(k, "used")
+		m.past.put(k, pastEnd{sentence: "used"})
 	}
 }
