@@ -24,9 +24,11 @@ func (m *Manager) Leave(ctx context.Context) (left int, err error) {
 // stopping is why sessions end with the process.
 const stopping = "the server is shutting down"
 
-// leave ends the session in this process and leaves its kernel running, if that is wanted and can be.
+// leave ends the session in this process and leaves its kernel running, if that is wanted and can be. One whose kernel has
+// ended, and that nobody has told of that yet, is left as well: the next process tells why.
 func (s *session) leave(why *ending) (left bool, err error) {
-	if !s.leaves(why) {
+	runs := s.leaves(why)
+	if !runs && !s.leavesNews(why) {
 		return false, nil
 	}
 	if err := s.flush(context.Background()); err != nil {
@@ -41,10 +43,22 @@ func (s *session) leave(why *ending) (left bool, err error) {
 	}
 	s.manager.workspaces.leave(s.key)
 	_ = s.saver.close(context.Background(), storeTime) // it has been logged
-	s.manager.mu.Lock()
-	s.manager.left++
-	s.manager.mu.Unlock()
+	if runs {
+		s.manager.mu.Lock()
+		s.manager.left++
+		s.manager.mu.Unlock()
+	}
 	return true, err
+}
+
+// leavesNews tells whether the end of the session's last kernel is yet to be told.
+func (s *session) leavesNews(why *ending) bool {
+	if !s.manager.isLeaving(why) || s.saver == nil || s.kernel != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.news) > 0 && !s.unclaimed()
 }
 
 // leaves tells whether a session that ends for a reason leaves its kernel running, as far as that is known now. One that

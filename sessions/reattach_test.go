@@ -111,6 +111,32 @@ func TestSessionsGoOnWithTheirKernels(t *testing.T) {
 	}
 }
 
+// A kernel that had died before the server ended is told of by the next server, with its true cause.
+func TestDeathBeforeTheServerEndsIsTold(t *testing.T) {
+	for name, end := range map[string]func(*life, *sessions.Manager){
+		"killed": func(l *life, _ *sessions.Manager) { l.kill() },
+		"left": func(l *life, m *sessions.Manager) {
+			if n := l.leave(m); n != 0 {
+				l.t.Errorf("%d kernels are left", n)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start()
+				sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("dead", "die")))
+				end(l, m)
+				m, _ = l.start()
+				e, _ := runCell(t, m, "dead", "on")
+				if told := e.Preamble(); !strings.Contains(told, "generation 1") || !strings.Contains(told, "SIGKILL") {
+					t.Errorf("it is told %q", told)
+				}
+			})
+		})
+	}
+}
+
 // A cell's time counts from its start; one that ended while no server ran has not run out of it.
 func TestTimeoutGoesOnAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
