@@ -35,6 +35,9 @@ const (
 	codeInsufficientScope = "insufficient_scope"
 )
 
+// retryAfter is when a client may ask again, in seconds, while tokens cannot be verified.
+const retryAfter = "5"
+
 var (
 	errNoToken = fault.New(fault.Unauthenticated, "this needs a bearer token").
 			WithHint("Send the header Authorization: Bearer <token>.")
@@ -126,10 +129,26 @@ func (o BearerOptions) refuse(w http.ResponseWriter, r *http.Request, err error)
 	case kind == fault.Invalid:
 		code = codeInvalidRequest
 	}
+	if kind == fault.Unavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	if kind == fault.Unauthenticated || kind == fault.Invalid {
 		w.Header().Set("WWW-Authenticate", o.challenge(code, err, o.Scopes))
 	}
 	writeError(w, kind.HTTPStatus(), code, err)
+}
+
+// RequireScope lets only requests through, behind RequireBearer, whose token carries a scope.
+func RequireScope(scope string, o BearerOptions) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if p, ok := FromContext(r.Context()); !ok || !p.Has(scope) {
+				InsufficientScope(w, o, scope)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // InsufficientScope answers a request whose token holds but lacks one of scopes, all that the operation needs: 403 with

@@ -12,7 +12,7 @@ import (
 const maxName = 1024
 
 // principalOf reads whom verified claims speak for. Its error is Unauthenticated.
-func principalOf(claims jwt.MapClaims) (Principal, error) {
+func principalOf(claims jwt.MapClaims, scopes []ClaimPath) (Principal, error) {
 	p := Principal{Issuer: text(claims, "iss"), Subject: text(claims, "sub"), ClientID: text(claims, "client_id")}
 	if p.ClientID == "" {
 		p.ClientID = text(claims, "azp")
@@ -27,11 +27,10 @@ func principalOf(claims jwt.MapClaims) (Principal, error) {
 	if !isName(p.Subject) || !isName(p.Issuer) {
 		return Principal{}, refused("the token's iss or sub is too long, or holds characters that names cannot have")
 	}
-	scopes, err := scopesOf(claims)
-	if err != nil {
+	var err error
+	if p.Scopes, err = scopesOf(claims, scopes); err != nil {
 		return Principal{}, err
 	}
-	p.Scopes = scopes
 	if at, err := claims.GetExpirationTime(); err == nil && at != nil {
 		p.Expires = at.Time
 	}
@@ -46,33 +45,57 @@ func isName(s string) bool {
 	})
 }
 
-// scopesOf reads scope, a list with spaces between (RFC 8693, section 4.2), or scp, which issuers write as such a list
-// or as an array. A claim of another type is an error rather than no scope, so that somebody notices.
-func scopesOf(claims jwt.MapClaims) ([]string, error) {
-	for _, name := range []string{"scope", "scp"} {
-		switch value := claims[name].(type) {
-		case nil:
-		case string:
-			return strings.Fields(value), nil
-		case []any:
-			return scopeList(name, value)
-		default:
-			return nil, refused("the token's %s is neither text nor a list of texts", name)
-		}
-	}
-	return nil, nil
-}
+// standardScopes are where scopes stand by RFC 8693, section 4.2, and where other issuers put them; the first counts.
+var standardScopes = []ClaimPath{{"scope"}, {"scp"}}
 
-func scopeList(name string, values []any) ([]string, error) {
-	scopes := make([]string, 0, len(values))
-	for _, value := range values {
-		s, ok := value.(string)
-		if !ok {
-			return nil, refused("the token's %s is neither text nor a list of texts", name)
+// scopesOf reads what a token may do from all of the claims, or where none are named from the first standard one. A claim of
+// another type is an error rather than no scope, so that somebody notices.
+func scopesOf(claims jwt.MapClaims, paths []ClaimPath) ([]string, error) {
+	standard := len(paths) == 0
+	if standard {
+		paths = standardScopes
+	}
+	var scopes []string
+	for _, path := range paths {
+		value := path.in(claims)
+		if value == nil {
+			continue
 		}
-		scopes = append(scopes, strings.Fields(s)...)
+		found, ok := scopesIn(value)
+		if !ok {
+			return nil, refused("the token's %s is neither text nor a list of texts", path)
+		}
+		if scopes = append(scopes, found...); standard {
+			break
+		}
 	}
 	return scopes, nil
+}
+
+// scopesIn reads a claim: a text with spaces between, or a list of such.
+func scopesIn(value any) (scopes []string, ok bool) {
+	texts, isList := value.([]any)
+	if !isList {
+		texts = []any{value}
+	}
+	for _, value := range texts {
+		text, isText := value.(string)
+		if !isText {
+			return nil, false
+		}
+		for scope := range strings.SplitSeq(text, " ") {
+			if isScope(scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes, true
+}
+
+// isScope tells whether s can be a scope (RFC 6749, section 3.3). What cannot, is none: other spaces separate nothing, and
+// letters that look alike are others.
+func isScope(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' || r == '"' || r == '\\' })
 }
 
 // text returns a claim that is a string, or "".

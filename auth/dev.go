@@ -62,7 +62,7 @@ func ensureDev(dir string, now func() time.Time) (*Dev, error) {
 	}
 	d := &Dev{dir: dir, key: key, now: now}
 	d.verify, err = NewKeyVerifier(KeyConfig{
-		PublicKey: &key.PublicKey, Issuer: DevIssuer, Audiences: []string{DevAudience}, Now: now,
+		PublicKey: &key.PublicKey, Rules: Rules{Issuer: DevIssuer, Audiences: []string{DevAudience}, Now: now},
 	})
 	if err != nil {
 		return nil, err

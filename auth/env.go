@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -15,31 +17,37 @@ const (
 	EnvAudience      = "MCP_AUDIENCE"
 	EnvAlgorithm     = "MCP_ALGORITHM"
 	EnvPublicKeyPath = "MCP_PUBLIC_KEY_PATH"
+	EnvScopeClaim    = "MCP_SCOPE_CLAIM"
 )
 
 const envPrefix = "MCP_"
 
-var envNames = []string{EnvJWKSURI, EnvIssuer, EnvAudience, EnvAlgorithm, EnvPublicKeyPath}
+var envNames = []string{EnvJWKSURI, EnvIssuer, EnvAudience, EnvAlgorithm, EnvPublicKeyPath, EnvScopeClaim}
 
 // EnvConfig is what the MCP_* variables say.
 type EnvConfig struct {
-	// PublicKeyPath is MCP_PUBLIC_KEY_PATH: the key that tokens are verified with (see LoadPublicKey).
+	// PublicKeyPath is MCP_PUBLIC_KEY_PATH: the key that tokens are verified with (see LoadPublicKey). Without one the keys
+	// are fetched.
 	PublicKeyPath string
+	// JWKSURI is MCP_JWKS_URI: where keys are fetched. Empty: where the issuer's metadata say.
+	JWKSURI string
 	// Issuer is MCP_ISSUER: the iss that tokens must carry. With a key of one's own it may be left out; iss is then not
 	// checked, because a key belongs to one issuer anyway.
 	Issuer string
 	// Audiences is MCP_AUDIENCE, a list with commas or spaces between. Empty: the public URL of /mcp, which is the
-	// caller's to know (see Verifier).
+	// caller's to know (see Open).
 	Audiences []string
-	// Algorithm is MCP_ALGORITHM, DefaultAlgorithm where it is not set.
-	Algorithm string
+	// Algorithms is MCP_ALGORITHM, such a list too; DefaultAlgorithm where it is not set.
+	Algorithms []string
+	// ScopeClaims is MCP_SCOPE_CLAIM, such a list too: where tokens say what they may do, if not in scope or scp.
+	ScopeClaims []ClaimPath
 
 	dev bool
 }
 
 // ConfigFromEnv reads the MCP_* variables among environ (as os.Environ returns them). Its error is Invalid: a name that
-// nobody knows, a variable that is set but empty, variables that do not go together; or Unavailable: keys from a URL
-// (MCP_JWKS_URI, or MCP_ISSUER alone), which this version cannot fetch. No slip in a name or value leads to dev mode.
+// nobody knows, a variable that is set but empty, variables that do not go together. No slip in a name or value leads to dev
+// mode.
 func ConfigFromEnv(environ []string) (EnvConfig, error) {
 	values := map[string]string{}
 	for _, entry := range environ {
@@ -79,47 +87,91 @@ func unknownName(name string) error {
 
 func configFrom(values map[string]string) (EnvConfig, error) {
 	c := EnvConfig{
-		PublicKeyPath: values[EnvPublicKeyPath], Issuer: values[EnvIssuer], Algorithm: values[EnvAlgorithm],
-		Audiences: strings.FieldsFunc(values[EnvAudience], func(r rune) bool { return r == ',' || r == ' ' }),
+		PublicKeyPath: values[EnvPublicKeyPath], JWKSURI: values[EnvJWKSURI], Issuer: values[EnvIssuer],
+		Audiences: list(values[EnvAudience]), Algorithms: list(values[EnvAlgorithm]),
 	}
-	switch {
-	case values[EnvAudience] != "" && len(c.Audiences) == 0:
-		return EnvConfig{}, fault.New(fault.Invalid, "%s names nobody", EnvAudience).WithHint("Give it a value or unset it.")
-	case values[EnvJWKSURI] != "" && c.PublicKeyPath != "":
-		return EnvConfig{}, fault.New(fault.Invalid, "%s and %s are both set", EnvJWKSURI, EnvPublicKeyPath).
-			WithHint("Set the one that your issuer's keys come from.")
-	case values[EnvJWKSURI] != "":
-		return EnvConfig{}, fetched("keys from " + EnvJWKSURI + " are not supported by this version")
-	case c.PublicKeyPath == "" && c.Issuer != "":
-		return EnvConfig{}, fetched("finding the keys of " + EnvIssuer + " by discovery is not supported by this version")
-	case c.PublicKeyPath == "":
-		return EnvConfig{}, fault.New(fault.Invalid, "MCP_* variables are set, but none says where the key is").
-			WithHint("Set %s, or unset all MCP_* variables for dev mode.", EnvPublicKeyPath)
+	for _, name := range []string{EnvAudience, EnvAlgorithm, EnvScopeClaim} {
+		if values[name] != "" && len(list(values[name])) == 0 {
+			return EnvConfig{}, fault.New(fault.Invalid, "%s names nothing", name).WithHint("Give it a value or unset it.")
+		}
 	}
-	if c.Algorithm == "" {
-		c.Algorithm = DefaultAlgorithm
+	if err := c.checkSource(); err != nil {
+		return EnvConfig{}, err
 	}
-	return c, checkAlgorithm(c.Algorithm)
+	for _, text := range list(values[EnvScopeClaim]) {
+		path, err := ParseClaimPath(text)
+		if err != nil {
+			return EnvConfig{}, err
+		}
+		c.ScopeClaims = append(c.ScopeClaims, path)
+	}
+	if len(c.Algorithms) == 0 {
+		c.Algorithms = []string{DefaultAlgorithm}
+	}
+	for _, a := range c.Algorithms {
+		if err := checkAlgorithm(a); err != nil {
+			return EnvConfig{}, err
+		}
+	}
+	return c, nil
 }
 
-func fetched(message string) error {
-	return fault.New(fault.Unavailable, "%s", message).
-		WithHint("Save the issuer's public key as a PEM file and name it in %s.", EnvPublicKeyPath)
+func list(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// checkSource refuses variables from which it does not follow where keys come from.
+func (c EnvConfig) checkSource() error {
+	switch {
+	case c.JWKSURI != "" && c.PublicKeyPath != "":
+		return fault.New(fault.Invalid, "%s and %s are both set", EnvJWKSURI, EnvPublicKeyPath).
+			WithHint("Set the one that your issuer's keys come from.")
+	case c.JWKSURI == "" && c.PublicKeyPath == "" && c.Issuer == "":
+		return fault.New(fault.Invalid, "MCP_* variables are set, but none says where the keys are").
+			WithHint("Set %s for an issuer that publishes its metadata, %s, or %s; or unset all MCP_* variables for dev mode.",
+				EnvIssuer, EnvJWKSURI, EnvPublicKeyPath)
+	case c.PublicKeyPath != "":
+		return nil
+	}
+	return IssuerConfig{Rules: Rules{Issuer: c.Issuer}, JWKSURI: c.JWKSURI}.checkAddresses()
 }
 
 // Dev tells whether no MCP_* variable was set at all: dev mode, on loopback addresses only (see EnsureDev).
 func (c EnvConfig) Dev() bool { return c.dev }
 
-// Verifier loads the key and returns the verifier that c describes. defaultAudience is accepted where MCP_AUDIENCE is not
-// set. It is not for dev mode.
-func (c EnvConfig) Verifier(defaultAudience string) (Verifier, error) {
+// Authority is what vouches for tokens.
+type Authority struct {
+	Verifier Verifier
+	// Health tells whether tokens can be verified now, and what is wrong, if anything.
+	Health func() (serving bool, problem error)
+	// Close ends what it does in the background, and waits for it.
+	Close func()
+}
+
+// AlwaysThere is the authority of a verifier that depends on nobody.
+func AlwaysThere(v Verifier) Authority {
+	return Authority{Verifier: v, Health: func() (bool, error) { return true, nil }, Close: func() {}}
+}
+
+// Open loads or fetches the keys and returns what verifies tokens as c describes. defaultAudience is accepted where
+// MCP_AUDIENCE is not set. It is not for dev mode. Its error is Invalid; an issuer that cannot be reached is none (OpenIssuer).
+func (c EnvConfig) Open(ctx context.Context, defaultAudience string, logger *slog.Logger) (Authority, error) {
+	rules := Rules{
+		Issuer: c.Issuer, Audiences: c.AudiencesOr(defaultAudience), Algorithms: c.Algorithms, ScopeClaims: c.ScopeClaims,
+	}
+	if c.PublicKeyPath == "" {
+		i, err := OpenIssuer(ctx, IssuerConfig{Rules: rules, JWKSURI: c.JWKSURI, Logger: logger})
+		if err != nil {
+			return Authority{}, err
+		}
+		return Authority{Verifier: i.Verify, Health: i.Health, Close: i.Close}, nil
+	}
 	key, err := LoadPublicKey(c.PublicKeyPath)
 	if err != nil {
-		return nil, err
+		return Authority{}, err
 	}
-	return NewKeyVerifier(KeyConfig{
-		PublicKey: key, Issuer: c.Issuer, Audiences: c.AudiencesOr(defaultAudience), Algorithms: []string{c.Algorithm},
-	})
+	v, err := NewKeyVerifier(KeyConfig{PublicKey: key, Rules: rules})
+	return AlwaysThere(v), err
 }
 
 // AudiencesOr returns whom tokens must be meant for: MCP_AUDIENCE, or defaultAudience where that is not set.

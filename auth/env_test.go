@@ -21,14 +21,21 @@ func TestConfigFromEnv(t *testing.T) {
 	}{
 		{"nothing", nil, EnvConfig{dev: true}},
 		{"only others'", []string{"PATH=/bin", "HOME=/root", "XMCP_ISSUER=x", "MCP=1", "=C:=C:\\", ""}, EnvConfig{dev: true}},
-		{"a key", []string{"MCP_PUBLIC_KEY_PATH=/k.pem"}, EnvConfig{PublicKeyPath: "/k.pem", Algorithm: "RS256"}},
+		{"a key", []string{"MCP_PUBLIC_KEY_PATH=/k.pem"}, EnvConfig{PublicKeyPath: "/k.pem", Algorithms: []string{"RS256"}}},
 		{
 			"all", []string{"MCP_PUBLIC_KEY_PATH=/k.pem", "MCP_ISSUER=https://i", "MCP_AUDIENCE=a, b c", "MCP_ALGORITHM=ES256"},
-			EnvConfig{PublicKeyPath: "/k.pem", Issuer: "https://i", Audiences: []string{"a", "b", "c"}, Algorithm: "ES256"},
+			EnvConfig{PublicKeyPath: "/k.pem", Issuer: "https://i", Audiences: []string{"a", "b", "c"}, Algorithms: []string{"ES256"}},
+		},
+		{"discovery", []string{"MCP_ISSUER=https://i"}, EnvConfig{Issuer: "https://i", Algorithms: []string{"RS256"}}},
+		{
+			"keys of an issuer", []string{"MCP_ISSUER=https://i", "MCP_JWKS_URI=http://127.0.0.1/jwks", "MCP_ALGORITHM=RS256,ES256",
+				"MCP_SCOPE_CLAIM=scope, realm_access.roles"},
+			EnvConfig{Issuer: "https://i", JWKSURI: "http://127.0.0.1/jwks", Algorithms: []string{"RS256", "ES256"},
+				ScopeClaims: []ClaimPath{{"scope"}, {"realm_access", "roles"}}},
 		},
 		{
 			"spaces around, = inside", []string{"MCP_PUBLIC_KEY_PATH= /k=.pem ", "MCP_AUDIENCE=https://a/?x=y"},
-			EnvConfig{PublicKeyPath: "/k=.pem", Audiences: []string{"https://a/?x=y"}, Algorithm: "RS256"},
+			EnvConfig{PublicKeyPath: "/k=.pem", Audiences: []string{"https://a/?x=y"}, Algorithms: []string{"RS256"}},
 		},
 	}
 	for _, tt := range tests {
@@ -64,15 +71,21 @@ func TestConfigFromEnvRefuses(t *testing.T) {
 		{"MCP_=5", fault.Invalid, "unknown environment variable MCP_"},
 		{"MCP_PUBLIC_KEY_PATH=", fault.Invalid, "set but empty"},
 		{key + "|MCP_AUDIENCE= ", fault.Invalid, "MCP_AUDIENCE is set but empty"},
-		{key + "|MCP_AUDIENCE=,", fault.Invalid, "MCP_AUDIENCE names nobody"},
+		{key + "|MCP_AUDIENCE=,", fault.Invalid, "MCP_AUDIENCE names nothing"},
 		{key + "|MCP_ALGORITHM=HS256", fault.Invalid, "Shared secrets"},
 		{key + "|MCP_ALGORITHM=none", fault.Invalid, "Unsigned"},
-		{key + "|MCP_ALGORITHM=RS256,ES256", fault.Invalid, "cannot be used"},
-		{"MCP_AUDIENCE=a", fault.Invalid, "none says where the key is"},
-		{"MCP_ALGORITHM=RS256", fault.Invalid, "none says where the key is"},
+		{key + "|MCP_ALGORITHM=RS256,HS256", fault.Invalid, "Shared secrets"},
+		{key + "|MCP_ALGORITHM=,", fault.Invalid, "MCP_ALGORITHM names nothing"},
+		{key + "|MCP_SCOPE_CLAIM=a..b", fault.Invalid, "no path of a claim"},
+		{"MCP_AUDIENCE=a", fault.Invalid, "none says where the keys are"},
+		{"MCP_ALGORITHM=RS256", fault.Invalid, "none says where the keys are"},
 		{"MCP_JWKS_URI=https://i/jwks|" + key, fault.Invalid, "both set"},
-		{"MCP_JWKS_URI=https://i/jwks|MCP_ISSUER=https://i", fault.Unavailable, "MCP_JWKS_URI are not supported by this version"},
-		{"MCP_ISSUER=https://i", fault.Unavailable, "discovery is not supported by this version"},
+		{"MCP_JWKS_URI=https://i/jwks", fault.Invalid, "Set MCP_ISSUER"},
+		{"MCP_JWKS_URI=http://i/jwks|MCP_ISSUER=https://i", fault.Invalid, "not https"},
+		{"MCP_JWKS_URI=file:///jwks|MCP_ISSUER=https://i", fault.Invalid, "no address"},
+		{"MCP_JWKS_URI=https://user:word@i/jwks|MCP_ISSUER=https://i", fault.Invalid, "no address"},
+		{"MCP_ISSUER=http://i", fault.Invalid, "not https"},
+		{"MCP_ISSUER=i", fault.Invalid, "no address"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.environ, func(t *testing.T) {
@@ -104,18 +117,26 @@ func TestEnvVerifier(t *testing.T) {
 		return err
 	}
 	c := must(ConfigFromEnv([]string{"MCP_PUBLIC_KEY_PATH=" + path}))
-	v := must(c.Verifier("https://default/mcp"))
+	open := func(audience string) Verifier {
+		a := must(c.Open(t.Context(), audience, nil))
+		defer a.Close()
+		if serving, problem := a.Health(); !serving || problem != nil {
+			t.Errorf("a key of one's own: %v, %v", serving, problem)
+		}
+		return a.Verifier
+	}
+	v := open("https://default/mcp")
 	if err := check(v, jwt.MapClaims{"aud": "https://default/mcp", "iss": "anybody"}); err != nil {
 		t.Error(err)
 	}
 	if err := check(v, jwt.MapClaims{}); err == nil {
 		t.Error("another audience was accepted")
 	}
-	if _, err := c.Verifier(""); err == nil {
+	if _, err := c.Open(t.Context(), "", nil); err == nil {
 		t.Error("no audience at all was accepted")
 	}
 	c = must(ConfigFromEnv([]string{"MCP_PUBLIC_KEY_PATH=" + path, "MCP_AUDIENCE=mine", "MCP_ISSUER=" + testIssuer}))
-	v = must(c.Verifier("https://default/mcp"))
+	v = open("https://default/mcp")
 	if err := check(v, jwt.MapClaims{"aud": "mine"}); err != nil {
 		t.Error(err)
 	}
@@ -125,7 +146,7 @@ func TestEnvVerifier(t *testing.T) {
 	if err := check(v, jwt.MapClaims{"aud": "mine", "iss": "other"}); err == nil {
 		t.Error("another issuer was accepted")
 	}
-	if _, err := (EnvConfig{PublicKeyPath: path + "x"}).Verifier("a"); err == nil {
+	if _, err := (EnvConfig{PublicKeyPath: path + "x"}).Open(t.Context(), "a", nil); err == nil {
 		t.Error("a missing key was accepted")
 	}
 }
@@ -135,8 +156,8 @@ func FuzzConfigFromEnv(f *testing.F) {
 	f.Add("mcp_", "")
 	f.Fuzz(func(t *testing.T, name, value string) {
 		c, err := ConfigFromEnv([]string{name + "=" + value})
-		if err == nil && !c.Dev() && c.PublicKeyPath == "" {
-			t.Errorf("%q=%q gave %+v: neither dev mode nor a key", name, value, c)
+		if err == nil && !c.Dev() && c.PublicKeyPath == "" && c.Issuer == "" {
+			t.Errorf("%q=%q gave %+v: neither dev mode nor keys", name, value, c)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"os"
@@ -63,10 +64,14 @@ func publicPEM(key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: must(x509.MarshalPKIXPublicKey(key))})
 }
 
+func testRules() Rules {
+	return Rules{Issuer: testIssuer, Audiences: []string{"other", testAudience}, Now: atNoon}
+}
+
 // testConfig verifies what sign makes.
 func testConfig() KeyConfig {
 	return KeyConfig{
-		PublicKey: &rsaKey().PublicKey, Issuer: testIssuer, Audiences: []string{"other", testAudience}, Now: atNoon,
+		PublicKey: &rsaKey().PublicKey, Rules: testRules(),
 	}
 }
 
@@ -119,4 +124,17 @@ func (tk token) sign(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func newRSAKey() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
+
+// signRaw signs claims as they are written.
+func signRaw(t testing.TB, claims string) string {
+	t.Helper()
+	unsigned := b64(`{"alg":"RS256"}`) + "." + b64(claims)
+	signature, err := jwt.SigningMethodRS256.Sign(unsigned, rsaKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unsigned + "." + base64.RawURLEncoding.EncodeToString(signature)
 }

@@ -24,6 +24,8 @@ const (
 type Health struct {
 	// Status is "ok", "degraded" or Down.
 	Status string
+	// Reason is shown to anybody, where it is not empty. It must tell nothing of the machine and its network.
+	Reason string
 	// Detail is shown to callers with a token, as JSON. It must hold no secrets and nothing of one owner.
 	Detail any
 }
@@ -47,7 +49,7 @@ func newHealth(cfg Config, started time.Time) *health {
 	}
 	h.detail = auth.RequireBearer(cfg.Verifier, cfg.Bearer)(noteSubject(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := h.now(r.Context())
-		h.answer(w, now.Status, now.Detail)
+		h.answer(w, now, now.Detail)
 	})))
 	return h
 }
@@ -57,20 +59,35 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.detail.ServeHTTP(w, r)
 		return
 	}
-	h.answer(w, h.now(r.Context()).Status, nil)
+	h.answer(w, h.now(r.Context()), nil)
 }
 
-func (h *health) answer(w http.ResponseWriter, status string, detail any) {
-	code := http.StatusOK
-	if status == Down {
-		code = http.StatusServiceUnavailable
-	}
-	writeJSON(w, code, struct {
+func (h *health) answer(w http.ResponseWriter, now Health, detail any) {
+	writeJSON(w, now.code(w), struct {
 		Status  string  `json:"status"`
+		Reason  string  `json:"reason,omitempty"`
 		Version string  `json:"version"`
 		Uptime  float64 `json:"uptime_seconds"`
 		Detail  any     `json:"detail,omitempty"`
-	}{status, h.version, time.Since(h.started).Round(time.Second).Seconds(), detail})
+	}{now.Status, now.Reason, h.version, time.Since(h.started).Round(time.Second).Seconds(), detail})
+}
+
+// ready answers /ready, for what sends a server work: whether it can do any.
+func (h *health) ready(w http.ResponseWriter, r *http.Request) {
+	now := h.now(r.Context())
+	writeJSON(w, now.code(w), struct {
+		Ready  bool   `json:"ready"`
+		Reason string `json:"reason,omitempty"`
+	}{now.Status != Down, now.Reason})
+}
+
+// code is the status of an answer, with when to ask again where that is worth it.
+func (h Health) code(w http.ResponseWriter) int {
+	if h.Status != Down {
+		return http.StatusOK
+	}
+	w.Header().Set("Retry-After", "5")
+	return http.StatusServiceUnavailable
 }
 
 // now returns how the server is, or was a moment ago. One caller looks at a time, and for all who wait.

@@ -44,7 +44,7 @@ func logRequests(logger *slog.Logger, next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
 			level := slog.LevelInfo
-			if r.URL.Path == healthPath {
+			if r.URL.Path == healthPath || r.URL.Path == readyPath {
 				level = slog.LevelDebug // asked by machines, all day
 			}
 			logger.Log(r.Context(), level, "request", "method", clip(r.Method, 16), "path", clip(r.URL.Path, 200), "status", rec.status,

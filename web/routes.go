@@ -13,17 +13,18 @@ import (
 const (
 	mcpPath    = "/mcp"
 	healthPath = "/health"
+	readyPath  = "/ready"
 	// MetadataPath is where the protected-resource metadata lies, alone and followed by the path of what it is about
 	// (RFC 9728, section 3.1).
 	MetadataPath = "/.well-known/oauth-protected-resource"
 )
 
-// access is who may follow a route.
-type access int
+// access is who may follow a route: a scope, or one of these. A route without it cannot be.
+type access string
 
 const (
-	anybody access = iota
-	withToken
+	anybody  access = "anybody"
+	anyToken access = "any token"
 )
 
 // route is one path of the site.
@@ -36,10 +37,12 @@ type route struct {
 
 // routes is the whole site. What is not in it does not exist.
 func (cfg Config) routes(started time.Time) []route {
+	state := newHealth(cfg, started)
 	table := []route{
 		{"/", []string{http.MethodGet}, anybody, indexPage(cfg.mcpURL())},
-		{mcpPath, nil, withToken, cfg.MCP}, // which knows its methods itself
-		{healthPath, []string{http.MethodGet}, anybody, newHealth(cfg, started)},
+		{mcpPath, nil, anyToken, cfg.MCP}, // which knows its methods, and the scope of each call, itself
+		{healthPath, []string{http.MethodGet}, anybody, state},
+		{readyPath, []string{http.MethodGet}, anybody, http.HandlerFunc(state.ready)},
 	}
 	if cfg.Issuer != "" {
 		metadata := protectedResource(cfg)
@@ -48,11 +51,24 @@ func (cfg Config) routes(started time.Time) []route {
 			route{MetadataPath + mcpPath, []string{http.MethodGet}, anybody, metadata})
 	}
 	for i, r := range table {
-		if r.access == withToken {
-			table[i].handler = auth.RequireBearer(cfg.Verifier, cfg.Bearer)(noteSubject(r.handler))
-		}
+		table[i].handler = cfg.guarded(r)
 	}
 	return table
+}
+
+// guarded is a route's handler behind what its access demands.
+func (cfg Config) guarded(r route) http.Handler {
+	switch r.access {
+	case anybody:
+		return r.handler
+	case "":
+		panic("web: nobody has said who may follow the route " + r.path)
+	}
+	inner := r.handler
+	if r.access != anyToken {
+		inner = auth.RequireScope(string(r.access), cfg.Bearer)(inner)
+	}
+	return auth.RequireBearer(cfg.Verifier, cfg.Bearer)(noteSubject(inner))
 }
 
 // router finds the route of a path, exactly as it stands: nothing is cleaned, redirected or guessed, so that no two

@@ -124,13 +124,13 @@ var asAnn = []string{"Authorization", "Bearer token-of-ann", "Content-Type", "ap
 func TestEveryRouteIsGuarded(t *testing.T) {
 	s := newSite(t)
 	table := s.handler.(*handler).cfg.routes(epoch)
-	open := map[string]bool{"/": true, "/health": true, MetadataPath: true, MetadataPath + "/mcp": true}
+	open := map[string]bool{"/": true, "/health": true, "/ready": true, MetadataPath: true, MetadataPath + "/mcp": true}
 	if len(table) != len(open)+1 {
 		t.Errorf("%d routes: tell this test which of the new ones are open", len(table))
 	}
 	for _, route := range table {
-		if (route.access == anybody) != open[route.path] {
-			t.Errorf("%s: access %v", route.path, route.access)
+		if (route.access == anybody) != open[route.path] || route.access == "" {
+			t.Errorf("%s: access %q", route.path, route.access)
 		}
 		methods := route.methods
 		if methods == nil {

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
-	"cellblock/mcpserver"
-	"cellblock/mcpserver/transport"
-	"cellblock/sessions"
 	"cellblock/web"
 )
 
@@ -77,17 +73,12 @@ func checkDevAddr(env auth.EnvConfig, addr string) error {
 
 func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig, listener net.Listener) error {
 	base := a.publicBase(cfg, listener.Addr(), os.Hostname)
-	verifier, tokenPath, err := verifierFor(env, cfg, base+"/mcp")
+	authority, tokenPath, err := a.openAuthority(graceful, env, cfg, base+"/mcp")
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	handler, err := a.handler(cfg, env, verifier, base)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if !env.Dev() {
-		a.logger.Info("tokens are verified", "issuer", env.Issuer, "audience", env.AudiencesOr(base+"/mcp"))
-	}
+	defer authority.Close()
+	handler := a.handler(cfg, env, authority, base)
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info(stoppingLine(a.keep))
 	})()
@@ -120,42 +111,6 @@ func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (strin
 	return base
 }
 
-// verifierFor returns what verifies tokens, and in dev mode the file that holds one.
-func verifierFor(env auth.EnvConfig, cfg *Config, audience string) (auth.Verifier, string, error) {
-	if !env.Dev() {
-		v, err := env.Verifier(audience)
-		return v, "", err
-	}
-	dev, err := auth.EnsureDev(cfg.DataDir)
-	if err != nil {
-		return nil, "", err
-	}
-	return dev.Verifier(), dev.TokenPath(), nil
-}
-
-func (a *app) handler(cfg *Config, env auth.EnvConfig, verifier auth.Verifier, base string) (http.Handler, error) {
-	bearer := auth.BearerOptions{Logger: a.logger}
-	if env.Issuer != "" {
-		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
-	}
-	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
-		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
-		Authorize: a.authorize, Logger: a.logger,
-		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
-			auth.InsufficientScope(w, bearer, missingScope(err))
-		},
-	})
-	return web.New(web.Config{
-		MCP: mcp, Verifier: verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
-		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
-		Health: func(ctx context.Context) web.Health {
-			report := a.health(ctx)
-			return web.Health{Status: report.Status, Detail: report}
-		},
-		Drain: a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
-	}), nil
-}
-
 // readyLine is the one line that tells a person, or a script, that the server serves, and how to use it.
 func readyLine(base, where, tokenPath string) string {
 	line := fmt.Sprintf("cellblock %s is ready at %s/mcp · kernels: %s", version, base, where)
@@ -165,60 +120,4 @@ func readyLine(base, where, tokenPath string) string {
 		token = "$(cat " + tokenPath + ")"
 	}
 	return line + fmt.Sprintf(` · claude mcp add --transport http cellblock %s/mcp --header "Authorization: Bearer %s"`, base, token)
-}
-
-// scopeError says which scope a call lacks.
-type scopeError struct {
-	error // a *fault.Error
-	scope string
-}
-
-func (e *scopeError) Unwrap() error { return e.error }
-
-// authorize refuses a request, as its body names it, that the token may not make: a call of a tool, or to read a resource.
-func (a *app) authorize(ctx context.Context, method, tool string) error {
-	has := func(scope string) bool { return tokenAllows(ctx, scope) }
-	switch method {
-	case "tools/call":
-		// A tool that is not there is for the dispatcher to refuse: no token could be got that allows it.
-		if _, offered := a.scopes[tool]; offered && !a.mcp.Allows(tool, has) {
-			return lacking(a.mcp.Lacks(tool, has), tool)
-		}
-	case "resources/read":
-		if !has(mcpserver.ScopeRead) && !has(mcpserver.ScopeFilesRead) { // which of them, the resource says
-			return lacking(mcpserver.ScopeRead, "reading resources")
-		}
-	}
-	return nil
-}
-
-func lacking(scope, what string) error {
-	return &scopeError{scope: scope, error: fault.New(fault.Forbidden, "the token lacks the scope %s, which %s needs", scope, what).
-		WithHint("Ask for a token with that scope.")}
-}
-
-func missingScope(err error) string {
-	var missing *scopeError
-	if errors.As(err, &missing) {
-		return missing.scope
-	}
-	return ""
-}
-
-func tokenAllows(ctx context.Context, scope string) bool {
-	p, ok := auth.FromContext(ctx)
-	return ok && (scope == "" || p.Has(scope))
-}
-
-func tokenOwner(ctx context.Context) (sessions.Owner, error) {
-	p, ok := auth.FromContext(ctx)
-	if !ok {
-		return sessions.Owner{}, fault.New(fault.Unauthenticated, "nobody is signed in")
-	}
-	return sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}, nil
-}
-
-func requestOwner(r *http.Request) string {
-	p, _ := auth.FromContext(r.Context())
-	return p.Owner()
 }
