@@ -145,7 +145,7 @@ func (p *progress) message(text string) string {
 	if phase, started := p.execution.Phase(); p.execution.Prompt() != nil {
 		where = waitsForUser
 	} else if phase == sessions.PhaseRunning {
-		where = "running for " + seconds(time.Since(started))
+		where = "running for " + seconds(max(time.Since(started), 0))
 	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
 		where = fmt.Sprintf("waiting for %s before it in the session", plural(int64(ahead), "cell"))
 	} else if p.execution.Crowded() {

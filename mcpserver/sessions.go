@@ -85,7 +85,7 @@ func lineOf(i sessions.Info) string {
 	if i.Generation > 1 {
 		parts = append(parts, fmt.Sprintf("kernel generation %d", i.Generation))
 	}
-	parts = append(parts, "used "+time.Since(i.LastUsed).Round(time.Second).String()+" ago")
+	parts = append(parts, "used "+max(time.Since(i.LastUsed), 0).Round(time.Second).String()+" ago")
 	if !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
 		parts = append(parts, "kernel "+endsIn(i.Ends))
 	}

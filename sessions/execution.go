@@ -212,6 +212,10 @@ func (e *Execution) begin(generation int, preamble string) {
 	e.session.save(ExecutionBegan{Number: e.number, Generation: generation, Started: e.started, Preamble: preamble})
 }
 
+// elapsed is how long ago something was. A time that an earlier process wrote down is in the future when the clock was set
+// back meanwhile: that is just now.
+func elapsed(since time.Time) time.Duration { return max(time.Since(since), 0) }
+
 // finish ends the cell, once. A cell that ran is in the store, if that works, before anybody is told how it ended.
 func (e *Execution) finish(result Result, err error) {
 	e.mu.Lock()
@@ -221,7 +225,7 @@ func (e *Execution) finish(result Result, err error) {
 	}
 	e.ending = true
 	if !e.started.IsZero() {
-		result.Duration = time.Since(e.started)
+		result.Duration = elapsed(e.started)
 	}
 	e.result, e.err = result, err // before readers see the record's end, because they ask for them then
 	told := e.record.end()

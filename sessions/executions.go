@@ -46,7 +46,7 @@ func (e *Execution) Info() ExecutionInfo {
 	case PhaseQueued:
 		info.Position, info.Crowded = position, crowded
 	case PhaseRunning:
-		info.Duration = time.Since(e.started)
+		info.Duration = elapsed(e.started)
 	}
 	return info
 }
@@ -156,7 +156,7 @@ func storedInfo(past StoredSession, e StoredExecution) ExecutionInfo {
 		info.Phase = PhaseQueued
 		return info
 	case e.Ended.IsZero() && past.Held:
-		info.Phase, info.Duration = PhaseRunning, time.Since(e.Started)
+		info.Phase, info.Duration = PhaseRunning, elapsed(e.Started)
 		return info
 	case e.Ended.IsZero():
 		e = leftOpen(e, past.Used)

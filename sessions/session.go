@@ -106,7 +106,7 @@ func (s *session) info() Info {
 	}
 	if s.running != nil {
 		_, started := s.running.Phase()
-		info.Busy = time.Since(started)
+		info.Busy = elapsed(started)
 	}
 	if info.State == "" {
 		info.State = Starting
