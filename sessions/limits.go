@@ -50,9 +50,14 @@ func (m *Manager) enoughMemory(o Owner) error {
 	if least <= 0 {
 		return nil
 	}
-	if _, free := m.memory(); free >= 0 && free < least {
+	if _, free := m.memory.room(); free >= 0 && free < least {
 		return fault.New(fault.Busy, "the server is short of memory for another kernel: %s are free, %s must be", formatBytes(free), formatBytes(least)).
 			WithHint("%s; or try again later", m.makeRoom(o))
+	}
+	if percent, short := m.memory.stalled(); short {
+		return fault.New(fault.Busy, "the server is short of memory for another kernel: programs stood still for it for %.3g %% of the last 10 s; "+
+			"kernels start again when that is under %d %% for a minute", percent, relief).
+			WithHint("%s; or try again in a minute", m.makeRoom(o))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -170,22 +171,26 @@ func TestNoNewKernelWhereMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, &fakeProvisioner{})
 		defer m.Shutdown(context.Background())
-		free := int64(600 << 20)
-		m.memory = func() (int64, int64) { return 8 << 30, free }
+		host := fstest.MapFS{}
+		m.memory = &hostMemory{proc: host}
+		free := func(mb int) {
+			host["meminfo"] = &fstest.MapFile{Data: fmt.Appendf(nil, "MemTotal: 8388608 kB\nMemFree: 1 kB\nMemAvailable: %d kB\n", mb<<10)}
+		}
+		free(600)
 		execute(t, m, alice, "a", "x")
-		free = 500 << 20
+		free(500)
 		_, err := m.Execute(t.Context(), alice, python("b", "x"))
 		refused(t, err, "short of memory", "500 MiB are free, 512 MiB must be", "idle: a")
 		execute(t, m, alice, "a", "x")
-		free = -1 // not known
+		delete(host, "meminfo") // not known
 		execute(t, m, alice, "b", "x")
+		host["pressure/memory"] = psi(42.5, 9)
+		_, err = m.Execute(t.Context(), alice, python("c", "x"))
+		refused(t, err, "short of memory", "stood still for it for 42.5 % of the last 10 s", "idle: a, b", "try again in a minute")
+		execute(t, m, alice, "a", "x")
+		host["pressure/memory"] = psi(0, 0)
+		execute(t, m, alice, "c", "x")
 	})
-}
-
-func TestHostMemory(t *testing.T) {
-	if total, available := hostMemory(); total >= 0 && (available <= 0 || available > total) {
-		t.Errorf("%d of %d are available", available, total)
-	}
 }
 
 // Sessions without a kernel cost little, but not nothing.

@@ -22,7 +22,7 @@ type Manager struct {
 	pool       *pool
 	bare       bool // kernels see the host's paths
 
-	memory  func() (total, available int64) // of this host, in bytes; -1: not known
+	memory  *hostMemory
 	waiting atomic.Int64                    // cells
 	turns   chan struct{}                   // holds one for each cell that runs; nil: no limit
 
@@ -85,7 +85,7 @@ func New(cfg Config) (*Manager, error) {
 		bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)
-	m.memory = hostMemory
+	m.memory = newHostMemory(caps.Images)
 	if cfg.MaxRunning > 0 {
 		m.turns = make(chan struct{}, cfg.MaxRunning)
 	}

@@ -62,18 +62,9 @@ type PoolStats struct {
 }
 
 func newPool(m *Manager) *pool {
-	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: memoryShort, shelves: map[string]*poolShelf{}}
+	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: m.memory.short, shelves: map[string]*poolShelf{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
-}
-
-// leastMemory is what this host must have free, in bytes, for a kernel that nobody waits for.
-const leastMemory = 300 << 20
-
-// memoryShort tells whether this host has little memory left: less than that, or less than a tenth.
-func memoryShort() bool {
-	total, available := hostMemory()
-	return available >= 0 && available < max(total/10, leastMemory)
 }
 
 // StartPool begins to keep Config.PoolSize kernels of each language ready. Sessions do not wait for it.
