@@ -5,7 +5,7 @@ SHELL := bash
 BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-SOURCES := $(shell find cmd kernels sessions auth images mcpserver web internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+SOURCES := $(shell find cmd kernels sessions auth images mcpserver web internal \( -name '*.go' -o -name '*.py' \) -not -name '*_test.go' 2>/dev/null) go.mod go.sum
 # The race detector needs a C compiler.
 RACE    := $(shell command -v gcc >/dev/null && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 

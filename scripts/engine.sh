@@ -127,6 +127,8 @@ start_podman() {
 		say "starting the podman service in $dir"
 		podman_config "$dir"
 		rm -f "$dir/podman.sock"
+		# In its own folder: conmon leaves a file there, "oom", for each container that ran out of memory.
+		cd "$dir"
 		CONTAINERS_CONF="$dir/containers.conf" CONTAINERS_STORAGE_CONF="$dir/storage.conf" \
 			setsid podman system service --time=0 "unix://$dir/podman.sock" >"$dir/podman.log" 2>&1 </dev/null &
 		echo $! >"$dir/podman.pid"
