@@ -39,7 +39,7 @@ func (s *Shim) start() error {
 		s.outbox.discard(false)
 		exit := stream.Exit{Code: -1, Failed: err.Error()}
 		s.journal.report(stream.Event{Kind: stream.EventExited, Incarnation: n, Exit: &exit})
-		s.log.Error("the kernel could not be started", "incarnation", n, "error", err)
+		s.log.Error("the kernel could not be started", "error", err)
 		return err
 	}
 	k.oomBefore = oom
@@ -47,7 +47,7 @@ func (s *Shim) start() error {
 	s.kernel = k
 	s.mu.Unlock()
 	s.report(k, stream.EventStarted)
-	s.log.Info("the kernel was started", "incarnation", n, "pid", k.pid)
+	s.log.Info("the kernel was started", "pid", k.pid)
 	s.wg.Go(func() { s.supervise(k) })
 	return nil
 }
@@ -72,7 +72,7 @@ func (s *Shim) supervise(k *kernel) {
 	s.drops.flush()
 	exit := k.exit(s.cgroup.oomKills())
 	s.journal.report(stream.Event{Kind: stream.EventExited, Incarnation: k.incarnation, PID: k.pid, Exit: &exit})
-	s.log.Info("the kernel has ended", "incarnation", k.incarnation, "code", exit.Code, "signal", exit.Signal, "oom", exit.OOM, "asked", exit.Asked)
+	s.log.Info("the kernel has ended", "pid", k.pid, "code", exit.Code, "signal", exit.Signal, "oom", exit.OOM, "asked", exit.Asked)
 	if _, err := killOthers(0); err != nil {
 		s.log.Warn("what the kernel left running could not be looked for", "error", err)
 	}

@@ -101,7 +101,7 @@ func (l *link) drain() {
 // stayConnected connects to k, again if a channel is lost while the process runs, until ctx ends. It returns the last
 // connection, which is open, or nil.
 func (s *Shim) stayConnected(ctx context.Context, k *kernel) *link {
-	log := s.log.With("incarnation", k.incarnation)
+	log := s.log.With("pid", k.pid)
 	for {
 		l := newLink(s)
 		var err error
