@@ -20,7 +20,7 @@ var layers = []layer{
 		"the shim is a small static binary beside every kernel; what it links, each kernel pays for",
 	},
 	{
-		"cmd/...", []string{"auth", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
+		"cmd/...", []string{"audit", "auth", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
 			"notebook", "sessions", "sessions/history", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},
@@ -35,7 +35,7 @@ var layers = []layer{
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
 	{
-		"mcpserver/...", []string{"mcpserver/...", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
+		"mcpserver/...", []string{"mcpserver/...", "audit", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
@@ -65,6 +65,7 @@ var layers = []layer{
 		"kernels/...", []string{"kernels", "kernels/stream", "internal/..."},
 		"a provisioner launches shims and does not speak Jupyter; provisioners do not know each other",
 	},
+	{"audit", []string{"internal/..."}, "the log says what it is told, and must work when nothing else does"},
 	{"auth/...", []string{"auth/...", "internal/..."}, "who calls does not depend on what is called"},
 	{"images/...", []string{"images/...", "internal/..."}, "images are described apart from who runs them"},
 	{"internal/...", []string{"internal/..."}, "everybody uses internal, so it can use nobody"},

@@ -1,0 +1,277 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"cellblock/internal/fault"
+)
+
+const (
+	// maxQueue is how many entries wait to be written, maxKept how many are kept while they cannot be.
+	maxQueue = 4096
+	maxKept  = 4096
+	// batch is how many are written at once.
+	batch = 256
+	// DefaultMaxBytes is how large a file of the log becomes.
+	DefaultMaxBytes = 64 << 20
+)
+
+// Options say where the log is and how it is written.
+type Options struct {
+	// Path is the file that is written. Full ones lie beside it, named after the number of their first line.
+	Path string
+	// Key seals the lines; see Key.
+	Key []byte
+	// MaxBytes is how large a file becomes before a new one is begun. 0: DefaultMaxBytes.
+	MaxBytes int64
+	// Required makes Require wait until its entry is on the disk; without, it waits for nothing and always succeeds.
+	Required bool
+	// Code keeps the code of cells in the log, and not only its digest.
+	Code bool
+	// Logger gets what is wrong with the log. Nil: slog.Default.
+	Logger *slog.Logger
+}
+
+// Log is an audit log that is open for writing. Its methods may be called concurrently; those of a nil Log do nothing.
+type Log struct {
+	Options
+	file  *file
+	queue chan item
+	ended chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	lost   uint64 // since the last line that told of it
+	err    error  // of the last attempt to write
+}
+
+// item is what is to be written. Who waits for it gets told.
+type item struct {
+	entry Entry
+	told  chan error // nil: nobody waits
+}
+
+// Open begins to write a log; Close must be called. The error says why the log cannot be written at all: where it is
+// required, that is a reason not to start.
+func Open(o Options) (*Log, error) {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "audit: %w", err)
+	}
+	o.Path = path
+	l := &Log{
+		Options: o, queue: make(chan item, maxQueue), ended: make(chan struct{}),
+		file: &file{names: names{path}, key: o.Key, max: o.MaxBytes, durable: o.Required},
+	}
+	if err := l.file.write(nil); err != nil {
+		if o.Required {
+			return nil, unwritable(err)
+		}
+		l.failed(err)
+	}
+	go l.run()
+	return l, nil
+}
+
+func unwritable(err error) error {
+	return fault.New(fault.Unavailable, "the audit log cannot be written, and nothing is done without it: %w", err).
+		WithHint("The operator must make room for it, or let the server's user write it.")
+}
+
+// Append has an entry written soon, and does not wait for that.
+func (l *Log) Append(e Entry) {
+	if l == nil {
+		return
+	}
+	l.put(item{entry: l.stamped(e)})
+}
+
+// Require has an entry written, and returns when it is on the disk. Its error means that what the entry tells of must not
+// be done. Where the log is not required it is Append.
+func (l *Log) Require(ctx context.Context, e Entry) error {
+	if l == nil || !l.Required {
+		l.Append(e)
+		return nil
+	}
+	it := item{entry: l.stamped(e), told: make(chan error, 1)}
+	if !l.put(it) {
+		return unwritable(errors.New("too much waits to be written to it"))
+	}
+	select {
+	case err := <-it.told:
+		if err != nil {
+			return unwritable(err)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Log) stamped(e Entry) Entry {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time = e.Time.UTC()
+	if !l.Code {
+		e.Code = ""
+	}
+	return e
+}
+
+// put queues an item, if there is room.
+func (l *Log) put(it item) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	select {
+	case l.queue <- it:
+		return true
+	default:
+	}
+	if it.told == nil {
+		l.lost++
+	}
+	return false
+}
+
+// Health returns nil while the log is written, else why it is not.
+func (l *Log) Health() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "the audit log cannot be written: %w", l.err).
+		WithHint("Make room for %s, or let the server's user write it.", l.Path)
+}
+
+// Close writes what waits and ends the log. The error says that some of it could not be written.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.queue)
+	}
+	l.mu.Unlock()
+	<-l.ended
+	return l.Health()
+}
+
+// run writes until the queue is closed. What cannot be written is tried again with what comes next.
+func (l *Log) run() {
+	defer close(l.ended)
+	var kept []Entry
+	for it := range l.queue {
+		kept = l.write(kept, l.gather(it))
+	}
+	if len(kept) > 0 || l.losses() > 0 {
+		if kept = l.write(kept, nil); len(kept) > 0 {
+			l.Logger.Error("lines of the audit log are lost", "lines", len(kept))
+		}
+	}
+}
+
+// gather takes what else waits.
+func (l *Log) gather(first item) []item {
+	items := []item{first}
+	for len(items) < batch {
+		select {
+		case it, ok := <-l.queue:
+			if !ok {
+				return items
+			}
+			items = append(items, it)
+		default:
+			return items
+		}
+	}
+	return items
+}
+
+// write writes what was kept and what is new, tells who waits, and returns what is to be tried again: not what somebody
+// waited for, because that was not done.
+func (l *Log) write(kept []Entry, items []item) []Entry {
+	lost := l.losses()
+	entries := kept
+	if lost > 0 {
+		entries = append(entries, Entry{Time: time.Now().UTC(), Event: Lost, Count: lost, Reason: "so many lines could not be written"})
+	}
+	for _, it := range items {
+		entries = append(entries, it.entry)
+	}
+	err := l.file.write(entries)
+	for _, it := range items {
+		if it.told != nil {
+			it.told <- err
+		}
+	}
+	if err != nil {
+		l.failed(err)
+		return l.keep(kept, items)
+	}
+	l.worked(lost)
+	return nil
+}
+
+// keep returns the entries to try again, as far as there is room.
+func (l *Log) keep(kept []Entry, items []item) []Entry {
+	for _, it := range items {
+		if it.told == nil {
+			kept = append(kept, it.entry)
+		}
+	}
+	if over := len(kept) - maxKept; over > 0 {
+		l.mu.Lock()
+		l.lost += uint64(over)
+		l.mu.Unlock()
+		kept = kept[:maxKept]
+	}
+	return kept
+}
+
+func (l *Log) losses() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+func (l *Log) failed(err error) {
+	l.mu.Lock()
+	first := l.err == nil
+	l.err = err
+	l.mu.Unlock()
+	if first {
+		l.Logger.Error("the audit log cannot be written", "error", err)
+	}
+}
+
+func (l *Log) worked(told uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost -= told
+	if l.err != nil {
+		l.Logger.Info("the audit log can be written again", "lost", fmt.Sprint(told))
+	}
+	l.err = nil
+}
