@@ -102,7 +102,7 @@ func (s *service) listFileResources(ctx context.Context, _ any, _ *mcp.ListResou
 		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
 		return
 	}
-	room := maxListed
+	room := MaxListed
 	for _, info := range infos[:min(len(infos), maxListedSessions)] {
 		l, err := s.Sessions.PeekFiles(ctx, owner, info.ID, files.Query{Most: room})
 		if err != nil {

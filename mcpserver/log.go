@@ -40,11 +40,11 @@ func historyOf(a sessions.Account) []string {
 	}
 	generations := a.Generations
 	if more := len(generations) - maxKernels; more > 0 {
-		lines = append(lines, fmt.Sprintf("… %s before …", plural(int64(more), "kernel")))
+		lines = append(lines, fmt.Sprintf("… %s before …", plural(int64(more), "generation")))
 		generations = generations[more:]
 	}
 	for _, g := range generations {
-		line := fmt.Sprintf("kernel %d · started %s", g.Number, stamp(g.Started))
+		line := fmt.Sprintf("generation %d · started %s", g.Number, stamp(g.Started))
 		if !g.Ended.IsZero() {
 			line += fmt.Sprintf(" · ended %s: %s", stamp(g.Ended), plain(g.Why))
 		}

@@ -1,12 +1,14 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ import (
 	"cellblock/kernels"
 	"cellblock/kernels/stream"
 	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 )
 
 // content is one of a resource's contents.
@@ -231,6 +234,26 @@ func TestResourcesBelongToSomebody(t *testing.T) {
 		if r, tt := lists(); !strings.Contains(r, `"resources":[]`) || !strings.Contains(tt, `"resourceTemplates":[]`) {
 			t.Errorf("without the scope: %s %s", r, tt)
 		}
+	})
+}
+
+// A list tells of each session, alive or not, enough to choose one.
+func TestListedNotebookTellsOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		w := newWorld(t, func(c *sessions.Config) { c.Store = store })
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.run("s", "print a")
+		listed := func() string {
+			raw, _ := w.request(t.Context(), "resources/list", map[string]any{})
+			return string(raw)
+		}
+		expectText(t, listed(), `"annotations":{"lastModified":"2000-01-01T00:00:00Z"}`, `"description":"Python, 1 cell"`, `"executions":1`)
+		time.Sleep(time.Minute)
+		w.call("close_session", map[string]any{"session_id": "s"})
+		expectText(t, listed(), `"description":"Python, 1 cell; the session ended at 2000-01-01T00:01:00Z: the session was closed"`,
+			`"ended":"2000-01-01T00:01:00Z"`, `"language":"python"`, `"why":"the session was closed"`)
 	})
 }
 

@@ -15,9 +15,11 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
+
+	"cellblock/mcpserver"
 )
 
-// sessionRow is a session as list_sessions describes it.
+// sessionRow is a session as list_sessions describes it; one that has ended, as the list of resources does.
 type sessionRow struct {
 	ID          string  `json:"session_id"`
 	Language    string  `json:"language"`
@@ -29,6 +31,8 @@ type sessionRow struct {
 	Created     string  `json:"created,omitempty"`
 	LastUsed    string  `json:"last_used,omitempty"`
 	Ends        string  `json:"ends,omitempty"`
+	Ended       string  `json:"ended,omitempty"`
+	Why         string  `json:"why,omitempty"`
 }
 
 // cellRow is a cell as list_executions describes it.
@@ -57,7 +61,10 @@ be shown (cellblock sessions show) and made a notebook of (cellblock notebook ex
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 				rows, err := sessionRows(ctx, c)
 				if err == nil && all {
-					rows, err = withEnded(ctx, c, rows)
+					running := len(rows)
+					if rows, err = withEnded(ctx, c, rows); len(rows)-running >= mcpserver.MaxListed {
+						fmt.Fprintf(cmd.ErrOrStderr(), "Of sessions that have ended, those used last are listed, %d at most.\n", mcpserver.MaxListed)
+					}
 				}
 				switch {
 				case err != nil:
@@ -93,10 +100,20 @@ func withEnded(ctx context.Context, c *client.Client, rows []sessionRow) ([]sess
 		id, ok := strings.CutPrefix(resource.URI, "cellblock://sessions/")
 		id, isNotebook := strings.CutSuffix(id, "/notebook.ipynb")
 		if ok && isNotebook && !slices.ContainsFunc(rows, func(r sessionRow) bool { return r.ID == id }) {
-			rows = append(rows, sessionRow{ID: id, State: "ended"})
+			rows = append(rows, endedRow(id, resource))
 		}
 	}
 	return rows, nil
+}
+
+// endedRow is what a list of resources says of a session that has ended.
+func endedRow(id string, notebook mcp.Resource) (r sessionRow) {
+	if notebook.Meta != nil {
+		raw, _ := json.Marshal(notebook.Meta.AdditionalFields[mcpserver.SessionMeta])
+		_ = json.Unmarshal(raw, &r) // an older server says nothing, and what is not known is a dash
+	}
+	r.ID, r.State = id, "ended"
+	return r
 }
 
 // printSessions prints a table; what is not known of a session is a dash.
@@ -114,7 +131,11 @@ func printSessions(w io.Writer, rows []sessionRow) error {
 		if r.Executions > 0 {
 			cells = fmt.Sprint(r.Executions)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cmp.Or(r.Language, "-"), state, cells, since(r.LastUsed), until(r.Ends))
+		ends := until(r.Ends)
+		if r.Ended != "" {
+			ends = since(r.Ended)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cmp.Or(r.Language, "-"), state, cells, since(r.LastUsed), ends)
 	}
 	return t.Flush()
 }
@@ -156,24 +177,58 @@ func printJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
+// shown is what sessions show tells. Session is nil when nothing but its cells is known.
+type shown struct {
+	Session    *sessionRow `json:"session,omitempty"`
+	Executions []cellRow   `json:"executions"`
+}
+
+// showSession asks for a session and its last cells.
+func showSession(ctx context.Context, c *client.Client, id string, limit int) (show shown, err error) {
+	show, err = ask[shown](ctx, c, "list_executions", map[string]any{"session_id": id, "limit": limit})
+	if err != nil {
+		return show, err
+	}
+	rows, err := sessionRows(ctx, c)
+	if err == nil {
+		rows, err = withEnded(ctx, c, rows)
+	}
+	if i := slices.IndexFunc(rows, func(r sessionRow) bool { return r.ID == id }); i >= 0 {
+		show.Session = &rows[i]
+	}
+	return show, err
+}
+
+// line says in a line what is known of a session.
+func (r sessionRow) line() string {
+	parts := []string{r.ID, r.Language, r.State, fmt.Sprintf("created %s", since(r.Created)), fmt.Sprintf("used %s", since(r.LastUsed))}
+	switch {
+	case r.Ended != "":
+		parts[2] = fmt.Sprintf("ended %s: %s", since(r.Ended), r.Why)
+	case r.Ends != "":
+		parts = append(parts, "kernel stops "+until(r.Ends))
+	}
+	return strings.Join(parts, " · ")
+}
+
 func newSessionsShow() *cobra.Command {
 	var o connection
 	var asJSON bool
 	limit := 20
 	cmd := &cobra.Command{
-		Use: "show SESSION", Short: "Show a session's last cells, also when it has ended", Args: cobra.ExactArgs(1),
+		Use: "show SESSION", Short: "Show a session and its last cells, also when it has ended", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
-				list, err := ask[struct {
-					Executions []cellRow `json:"executions"`
-				}](ctx, c, "list_executions", map[string]any{"session_id": args[0], "limit": limit})
+				show, err := showSession(ctx, c, args[0], limit)
 				switch {
 				case err != nil:
 					return err
 				case asJSON:
-					return printJSON(cmd.OutOrStdout(), list)
+					return printJSON(cmd.OutOrStdout(), show)
+				case show.Session != nil:
+					fmt.Fprintln(cmd.OutOrStdout(), show.Session.line())
 				}
-				return printCells(cmd.OutOrStdout(), list.Executions)
+				return printCells(cmd.OutOrStdout(), show.Executions)
 			})
 		},
 	}
@@ -183,19 +238,19 @@ func newSessionsShow() *cobra.Command {
 	return cmd
 }
 
-// printCells prints a table of cells. Where the kernel was another one than that of the cell before, a line says so.
+// printCells prints a table of cells.
 func printCells(w io.Writer, rows []cellRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "CELL\tSTATUS\tTOOK\tSTARTED\tKERNEL\tCODE")
+	fmt.Fprintln(t, "CELL\tSTATUS\tTOOK\tSTARTED\tGENERATION\tCODE")
 	for _, r := range rows {
-		took, kernel := "-", "-"
+		took, generation := "-", "-"
 		if r.Started != "" {
 			took = fmt.Sprintf("%.2f s", r.Seconds)
 		}
 		if r.Generation > 0 {
-			kernel = fmt.Sprint(r.Generation)
+			generation = fmt.Sprint(r.Generation)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status, took, since(r.Started), kernel, r.Code)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status, took, since(r.Started), generation, r.Code)
 	}
 	return t.Flush()
 }

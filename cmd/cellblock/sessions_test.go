@@ -17,12 +17,14 @@ func TestTables(t *testing.T) {
 	var b strings.Builder
 	if err := printSessions(&b, []sessionRow{
 		{ID: "a", Language: "python", State: "busy", BusySeconds: 90.4, Queue: 2, Executions: 7, LastUsed: ago(3 * time.Minute), Ends: ago(-5*time.Hour - time.Minute)},
+		{ID: "b", Language: "python", State: "ended", Executions: 1, LastUsed: ago(2 * time.Hour), Ended: ago(time.Hour), Why: "the session was closed"},
 		{ID: "longer", State: "ended"},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if want := `SESSION   LANGUAGE   STATE                       CELLS   USED        ENDS
 a         python     busy for 1m30s, 2 waiting   7       3 min ago   in 5 h
+b         python     ended                       1       2 h ago     1 h ago
 longer    -          ended                       -       -           -
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())
@@ -34,9 +36,9 @@ longer    -          ended                       -       -           -
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := `CELL   STATUS   TOOK     STARTED      KERNEL   CODE
-1      ok       1.50 s   2 days ago   1        x = 1 …
-2      queued   -        -            -        x
+	if want := `CELL   STATUS   TOOK     STARTED      GENERATION   CODE
+1      ok       1.50 s   2 days ago   1            x = 1 …
+2      queued   -        -            -            x
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
