@@ -136,7 +136,11 @@ func restoreStopped(id string, r sessions.RestoreReport) string {
 		text += fmt.Sprintf(" %s not restored.", plural(int64(r.Left), "cell"))
 	}
 	if n := len(r.Cells); n > 0 && r.Cells[n-1].Number > 0 {
-		text += fmt.Sprintf(" get_execution(session_id=%q, execution_id=%d) shows what it printed.", id, r.Cells[n-1].Number)
+		last := r.Cells[n-1]
+		text += fmt.Sprintf(" get_execution(session_id=%q, execution_id=%d) shows what it printed.", id, last.Number)
+		if failed := last.Result.Error; failed != nil && failed.Name == "FileNotFoundError" {
+			text += " The file was there when the cell first ran: write it into the workspace again (write_file)."
+		}
 	}
 	return text + " Calling again goes on where this stopped."
 }

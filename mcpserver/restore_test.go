@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"cellblock/kernels"
+	"cellblock/sessions"
 )
 
 func TestRestoreSession(t *testing.T) {
@@ -59,4 +62,13 @@ func TestRestoreSessionNeedsTheScopeOfItsLanguage(t *testing.T) {
 		w.service.Languages = []string{"python", "ruby"}
 		w.call("restore_session", map[string]any{"session_id": "s"}).expect(t, true, "restoring a python session needs the scope")
 	})
+}
+
+// A script that is gone fails the cell that ran it; the rest can still be had.
+func TestRestoreSessionOfAMissingScript(t *testing.T) {
+	failed := kernels.Result{Status: kernels.StatusError, Error: &kernels.ExecError{Name: "FileNotFoundError", Value: "No such file or directory: '/workspace/load.py'"}}
+	expectText(t, restoreText("s", sessions.RestoreReport{
+		Cells: []sessions.RestoredCell{{Original: 1, Number: 4, Code: "exec(…)", Result: sessions.Result{Result: failed}}}, Left: 2,
+		Stopped: "the cell failed: FileNotFoundError: No such file or directory: '/workspace/load.py'",
+	}), "2 cells not restored.", "write it into the workspace again (write_file). Calling again goes on where this stopped.")
 }
