@@ -121,12 +121,12 @@ func TestNotebookImport(t *testing.T) {
 	}
 	write := func(name string, cells ...*notebook.Cell) string {
 		t.Helper()
-		raw, err := (&notebook.Notebook{Cells: cells, Metadata: notebook.Object{"kernelspec": notebook.Object{"name": "x", "language": "python"}}}).Encode()
+		text, err := (&notebook.Notebook{Cells: cells, Metadata: notebook.Object{"kernelspec": notebook.Object{"name": "x", "language": "python"}}}).Text()
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path

@@ -21,11 +21,11 @@ func (s *service) readNotebook(ctx context.Context, o sessions.Owner, a address)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := book.Encode()
+	text, err := book.Text()
 	if err != nil {
 		return nil, err
 	}
-	return []mcp.ResourceContents{mcp.TextResourceContents{URI: a.uri, MIMEType: notebook.MIMEType, Text: string(raw)}}, nil
+	return []mcp.ResourceContents{mcp.TextResourceContents{URI: a.uri, MIMEType: notebook.MIMEType, Text: text}}, nil
 }
 
 // notebookOf makes a notebook of the cells of a session that have run or run now. Cells that never ran did nothing, and

@@ -198,15 +198,15 @@ func TestBounds(t *testing.T) {
 		copies = append(copies, show(kernels.OutputDisplay, "d", ""))
 	}
 	copies = append(copies, show(kernels.OutputUpdate, "d", big))
-	if raw, err := build(copies).Encode(); err != nil || len(raw) > maxCell {
-		t.Errorf("one update of a hundred displays takes %d bytes, %v", len(raw), err)
+	if file, err := build(copies).Text(); err != nil || len(file) > maxCell {
+		t.Errorf("one update of a hundred displays takes %d bytes, %v", len(file), err)
 	}
 	var cells [][]kernels.Output
 	for range 6 {
 		cells = append(cells, []kernels.Output{text("stdout", strings.Repeat("x", maxCell-100))})
 	}
-	if raw, err := build(cells...).Encode(); err != nil || len(raw) > MaxBytes+1<<20 {
-		t.Errorf("six large cells take %d bytes, %v", len(raw), err)
+	if file, err := build(cells...).Text(); err != nil || len(file) > MaxBytes+1<<20 {
+		t.Errorf("six large cells take %d bytes, %v", len(file), err)
 	}
 }
 

@@ -56,14 +56,25 @@ func joined(parts []any) (string, bool) {
 func bundleOf(data map[string]json.RawMessage) Object {
 	o := make(Object, len(data))
 	for mime, raw := range data {
-		var value any
-		if decode(raw, &value) != nil {
-			value = string(raw)
-		}
-		o[mime] = value
+		o[mime] = valueOf(raw)
 	}
 	return bundle(o)
 }
+
+// valueOf is a value that a kernel sent: most are texts, some of them large.
+func valueOf(raw json.RawMessage) any {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && !isNull(raw) {
+		return text
+	}
+	var value any
+	if decode(raw, &value) != nil {
+		return string(raw)
+	}
+	return value
+}
+
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // objectOf is metadata that a kernel sent; what is no object is none.
 func objectOf(raw json.RawMessage) Object {

@@ -31,11 +31,11 @@ func python(t *testing.T, script string, args ...string) string {
 func TestNbformatTakesIt(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, n *Notebook) {
-		raw, err := n.Encode()
+		text, err := n.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name+".ipynb"), raw, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+".ipynb"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ type outputs struct {
 	displays displays
 	failure  string
 	// text is the stream that the cell's last output is, while more may be joined to it.
-	text *strings.Builder
+	text []string
 	// cleared tells that the next output takes the place of all so far.
 	cleared bool
 
@@ -71,9 +71,8 @@ func (o *outputs) stream(name, text string) {
 	}
 	if last := o.last(); o.text == nil || last.Name != name {
 		o.put(&Output{Type: Stream, Name: name})
-		o.text = &strings.Builder{}
 	}
-	o.text.WriteString(text)
+	o.text = append(o.text, text)
 }
 
 // display adds a display or a result, or replaces what is shown: a display of an id that is there already does both.
@@ -164,7 +163,7 @@ func (o *outputs) put(out *Output) {
 // flush gives the last output the text that was joined.
 func (o *outputs) flush() {
 	if o.text != nil {
-		o.last().Text = o.text.String()
+		o.last().Text = strings.Join(o.text, "")
 		o.text = nil
 	}
 }

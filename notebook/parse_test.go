@@ -1,7 +1,6 @@
 package notebook
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -98,16 +97,19 @@ func anyNotebook(r *rand.Rand) *Notebook {
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(500) {
 		n := anyNotebook(rand.New(rand.NewPCG(seed, 1)))
-		first, err := n.Encode()
+		first, err := n.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(first)
+		if plain := reencoded(t, first); first != plain {
+			t.Fatalf("seed %d: it is\n%s\nand not as Jupyter writes it:\n%s", seed, first, plain)
+		}
+		again, err := Parse([]byte(first))
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, first)
 		}
-		second, err := again.Encode()
-		if err != nil || !bytes.Equal(first, second) {
+		second, err := again.Text()
+		if err != nil || first != second {
 			t.Fatalf("seed %d, %v: written\n%s\nthen\n%s", seed, err, first, second)
 		}
 		if len(n.Cells) != len(again.Cells) || len(n.Cells) > 0 && !reflect.DeepEqual(n.Cells, again.Cells) {
@@ -116,15 +118,32 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// reencoded is a file as encoding/json would write it, with sorted keys and one blank of indentation.
+func reencoded(t *testing.T, file string) string {
+	t.Helper()
+	var value any
+	if err := decode([]byte(file), &value); err != nil {
+		t.Fatalf("%v\n%s", err, file)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(value); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // FuzzParse: no file makes the reader fail in another way than by an Invalid error with a hint, and what is read can be
 // written and read again.
 func FuzzParse(f *testing.F) {
 	for seed := range uint64(10) {
-		raw, err := anyNotebook(rand.New(rand.NewPCG(seed, 2))).Encode()
+		text, err := anyNotebook(rand.New(rand.NewPCG(seed, 2))).Text()
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(raw)
+		f.Add([]byte(text))
 	}
 	f.Add([]byte(`{"nbformat":3,"worksheets":[]}`))
 	f.Add([]byte(`{"nbformat":4,"cells":[{"cell_type":"code","source":null,"execution_count":-1,"outputs":[{"output_type":"display_data","data":{"a":[1]}}]}]}`))
@@ -136,15 +155,15 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		first, err := n.Encode()
+		first, err := n.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(first)
+		again, err := Parse([]byte(first))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, first)
 		}
-		if second, err := again.Encode(); err != nil || !bytes.Equal(first, second) {
+		if second, err := again.Text(); err != nil || first != second {
 			t.Fatalf("written\n%s\nthen\n%s", first, second)
 		}
 		used := map[string]bool{}
@@ -154,8 +173,8 @@ func FuzzParse(f *testing.F) {
 			}
 			used[c.ID] = true
 		}
-		if !json.Valid(first) {
-			t.Fatal("what is written is not JSON")
+		if first != reencoded(t, first) {
+			t.Fatal("what is written is not as Jupyter writes it")
 		}
 	})
 }

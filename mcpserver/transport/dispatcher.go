@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,17 +140,6 @@ func (d *Dispatcher) notified(ctx context.Context, m *message, c *client) {
 	s := newSession("n"+strconv.FormatUint(d.requests.Add(1), 10), c, out)
 	defer s.close()
 	d.handle(ctx, m, s)
-}
-
-// encode writes a message as one line of JSON.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // encodeResponse writes a response; one that cannot be written becomes an error that says so.

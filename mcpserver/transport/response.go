@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func (r *httpResponse) send(payload []byte) error {
 	if !r.events || r.finished {
 		return ErrNoStream
 	}
-	return r.stream(event(payload))
+	return r.stream(event(payload)...)
 }
 
 // finish writes the response: as the last event of a stream that has begun or that is all the client takes, else as the
@@ -76,7 +77,7 @@ func (r *httpResponse) finish(payload []byte, status int, jsonToo bool) error {
 	r.finished = true
 	r.timer.Stop()
 	if r.streaming || !jsonToo {
-		return r.stream(event(payload))
+		return r.stream(event(payload)...)
 	}
 	h := r.w.Header()
 	h.Set("Content-Type", "application/json")
@@ -87,7 +88,7 @@ func (r *httpResponse) finish(payload []byte, status int, jsonToo bool) error {
 }
 
 // stream writes to the event stream and opens it first where need be. The caller holds mu.
-func (r *httpResponse) stream(b []byte) error {
+func (r *httpResponse) stream(parts ...[]byte) error {
 	if r.broken != nil {
 		return r.broken
 	}
@@ -99,23 +100,23 @@ func (r *httpResponse) stream(b []byte) error {
 		h.Set("X-Accel-Buffering", "no") // nginx and its kin would hold events back
 		r.w.WriteHeader(http.StatusOK)
 	}
-	err := r.write(b)
+	err := r.write(parts...)
 	if err == nil && !r.finished {
 		r.timer.Reset(r.keepAlive)
 	}
 	return err
 }
 
-// write writes and flushes b, each chunk within its time. The caller holds mu.
-func (r *httpResponse) write(b []byte) error {
+// write writes and flushes parts, each chunk within its time. The caller holds mu.
+func (r *httpResponse) write(parts ...[]byte) error {
 	defer func() { _ = r.rc.SetWriteDeadline(time.Time{}) }() // not every writer has deadlines
-	for len(b) > 0 {
-		n := min(len(b), writeChunk)
-		_ = r.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := r.w.Write(b[:n]); err != nil {
-			return r.fail(err)
+	for _, part := range parts {
+		for chunk := range slices.Chunk(part, writeChunk) {
+			_ = r.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := r.w.Write(chunk); err != nil {
+				return r.fail(err)
+			}
 		}
-		b = b[n:]
 	}
 	if err := r.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return r.fail(err)
@@ -130,9 +131,6 @@ func (r *httpResponse) fail(err error) error {
 }
 
 // event frames a message, which has no line break in it, as a server-sent event.
-func event(payload []byte) []byte {
-	b := make([]byte, 0, len(payload)+32)
-	b = append(b, "event: message\ndata: "...)
-	b = append(b, payload...)
-	return append(b, "\n\n"...)
+func event(payload []byte) [][]byte {
+	return [][]byte{[]byte("event: message\ndata: "), payload, []byte("\n\n")}
 }

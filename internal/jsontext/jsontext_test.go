@@ -1,0 +1,56 @@
+package jsontext
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// whole is a text as encoding/json writes it.
+func whole(text string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func check(t *testing.T, text string) {
+	t.Helper()
+	var b strings.Builder
+	if err := NewWriter(&b).Write(text); err != nil || b.String() != whole(text) {
+		t.Fatalf("%v: %q is written as\n%s, want\n%s", err, text, b.String(), whole(text))
+	}
+	if Size(text) != b.Len() {
+		t.Fatalf("%q: size %d, written %d", text, Size(text), b.Len())
+	}
+}
+
+// Wherever a text is cut into pieces, it is written as if it were not.
+func TestWrite(t *testing.T) {
+	for _, part := range []string{"", "a", "é", "€", "😀", "\"\\\n\x00<&>\u2028", "\xff", "\xe2\x82", "\x80\x80\x80\x80\x80"} {
+		check(t, part)
+		for before := piece - 5; before <= piece+1; before++ {
+			check(t, strings.Repeat("x", before)+part+part+"tail")
+		}
+	}
+}
+
+func FuzzWrite(f *testing.F) {
+	f.Add("text\xff€", uint16(piece-1))
+	f.Fuzz(func(t *testing.T, text string, before uint16) { check(t, strings.Repeat("y", int(before))+text) })
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteFails(t *testing.T) {
+	if err := NewWriter(full{}).Write("x"); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}
