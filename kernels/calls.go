@@ -37,6 +37,7 @@ type call struct {
 	answered chan struct{} // closed with the reply
 	done     chan struct{} // closed when it is over
 	started  time.Time
+	ended    time.Time // when the kernel sent the later of reply and idle
 	timer    *time.Timer
 }
 
@@ -52,6 +53,25 @@ func (k *call) live(at time.Time) {
 		k.seen, k.started = true, at
 		close(k.begun)
 	}
+}
+
+// halfEnded notes when one of reply and idle was sent.
+func (k *call) halfEnded(msg wire.Message) {
+	if at := sentAt(msg.Header); at.After(k.ended) {
+		k.ended = at
+	}
+}
+
+// endedAt is when a call that is over was: now, but for one that an earlier client has sent, which may have ended long ago.
+func (k *call) endedAt() time.Time {
+	now, at := time.Now(), k.ended
+	if k.death != nil {
+		at = k.death.Time
+	}
+	if !k.adopted || at.IsZero() || at.After(now) {
+		return now
+	}
+	return at
 }
 
 // over is the rule of the end: reply and idle were both seen (they come over two channels, in no mutual order), or
@@ -175,6 +195,7 @@ func (c *Client) replied(msg wire.Message, seq uint64) {
 		}
 		k.live(k.started)
 		k.replied, k.reply = true, msg.Content
+		k.halfEnded(msg)
 		close(k.answered)
 		if k.exec != nil {
 			k.exec.hold(seq)
@@ -191,6 +212,7 @@ func (c *Client) status(msg wire.Message, state string, seq uint64) {
 		k.live(sentAt(msg.Header))
 		if state == "idle" && !k.idle {
 			k.idle = true
+			k.halfEnded(msg)
 			if k.exec != nil {
 				k.exec.hold(seq)
 			}

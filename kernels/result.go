@@ -30,7 +30,7 @@ type Result struct {
 	Death *Death
 	// Reason says what of the end was not seen, in a sentence; empty when all was.
 	Reason string
-	// Started is when the kernel began, Ended when the end was seen.
+	// Started is when the kernel began, Ended when it had ended, as far as known.
 	Started, Ended time.Time
 	// UserExpressions and Payload are the reply's, as the kernel sent them.
 	UserExpressions json.RawMessage
@@ -49,7 +49,7 @@ type replyContent struct {
 // result builds the result of a call that is over. Kernels that put nothing about an error into the reply have sent it as
 // an output.
 func (k *call) result(lastError *ExecError) Result {
-	r := Result{Status: StatusIncomplete, Started: k.started, Ended: time.Now(), Death: k.death}
+	r := Result{Status: StatusIncomplete, Started: k.started, Ended: k.endedAt(), Death: k.death}
 	switch {
 	case k.replied:
 		r.fromReply(k.reply, lastError)

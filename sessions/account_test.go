@@ -71,7 +71,7 @@ func TestAccountOfAKilledServer(t *testing.T) {
 
 	m = sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store.Another(), dir))
 	a := account(t, m, "s")
-	if g := a.Generations; a.State != sessions.Closed || len(g) != 1 || g[0].Ended.IsZero() || !strings.Contains(g[0].Why, "server") {
+	if g := a.Generations; a.State != sessions.Died || len(g) != 1 || g[0].Ended.IsZero() || !strings.Contains(g[0].Why, "is gone") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -28,7 +28,7 @@ func (s *session) ends() (end End) {
 	}
 	resting := s.running == nil && len(s.queue) == 0
 	if resting && s.unclaimed() {
-		sooner(s.lastUsed.Add(cfg.MintedIdle), true)
+		sooner(s.unclaimedUntil(), true)
 	}
 	if resting && s.state == Idle && cfg.IdleTimeout > 0 {
 		sooner(s.active.Add(cfg.IdleTimeout), true)
@@ -99,7 +99,12 @@ func (s *session) cullMinted() {
 func (s *session) abandoned(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unclaimed() && !now.Before(s.lastUsed.Add(s.manager.cfg.MintedIdle))
+	return s.unclaimed() && !now.Before(s.unclaimedUntil())
+}
+
+// unclaimedUntil is how long a minted session waits for its second call. The caller holds s.mu.
+func (s *session) unclaimedUntil() time.Time {
+	return later(s.lastUsed, s.active).Add(s.manager.cfg.MintedIdle)
 }
 
 // unclaimed tells whether nobody has used a minted session since its first cell. The caller holds s.mu.

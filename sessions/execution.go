@@ -216,6 +216,15 @@ func (e *Execution) begin(generation int, preamble string) {
 // back meanwhile: that is just now.
 func elapsed(since time.Time) time.Duration { return max(time.Since(since), 0) }
 
+// took is how long a cell ran that ended at some time, now if that is not known.
+func took(started, ended time.Time) time.Duration {
+	most := elapsed(started)
+	if ended.IsZero() {
+		return most
+	}
+	return min(max(0, ended.Sub(started)), most)
+}
+
 // finish ends the cell, once. A cell that ran is in the store, if that works, before anybody is told how it ended.
 func (e *Execution) finish(result Result, err error) {
 	e.mu.Lock()
@@ -225,7 +234,7 @@ func (e *Execution) finish(result Result, err error) {
 	}
 	e.ending = true
 	if !e.started.IsZero() {
-		result.Duration = elapsed(e.started)
+		result.Duration = took(e.started, result.Ended)
 	}
 	e.result, e.err = result, err // before readers see the record's end, because they ask for them then
 	told := e.record.end()

@@ -65,6 +65,7 @@ func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int)
 		}
 	}
 	past, storeErr := m.stored(ctx, o, id)
+	past.Held = past.Held && err != nil // what this process's session has let go of has ended
 	switch {
 	case storeErr == nil:
 		return m.recall(ctx, past, number)
@@ -111,6 +112,7 @@ func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) 
 		s.mu.Unlock()
 	}
 	past, storeErr := m.stored(ctx, o, id)
+	past.Held = past.Held && err != nil // what this process's session has let go of has ended
 	if err != nil && storeErr != nil {
 		return nil, err
 	}

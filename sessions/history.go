@@ -66,7 +66,7 @@ func (s *session) resume(past StoredSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past, s.cells, s.generation = past, past.Executions, past.Generations
-	s.created = past.Created
+	s.created, s.lastUsed = past.Created, past.Used
 	if len(s.news) == 0 && past.Generations > 0 {
 		at, why := past.Closed, past.Why
 		if at.IsZero() {
@@ -194,12 +194,14 @@ func (s *session) gaveBack() bool {
 	return s.givenBack
 }
 
-// refused tells whether the session was another process's.
-func (s *session) refused() bool {
+// refusal is why the session was not this process's to have, nil if it was.
+func (s *session) refusal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.conflict != nil
+	return s.conflict
 }
+
+func (s *session) refused() bool { return s.refusal() != nil }
 
 // accepted is how many cells this process has accepted for the session.
 func (s *session) accepted() int {

@@ -23,17 +23,19 @@ type Manager struct {
 	bare       bool // kernels see the host's paths
 
 	memory  *hostMemory
-	waiting atomic.Int64                    // cells
-	turns   chan struct{}                   // holds one for each cell that runs; nil: no limit
+	waiting atomic.Int64  // cells
+	turns   chan struct{} // holds one for each cell that runs; nil: no limit
 
-	mu       sync.Mutex
-	sessions map[key]*session
-	past     *past
-	closed   bool
-	cells    int
-	leaving  *ending        // why sessions end that leave their kernels running
-	left     int            // how many have
-	running  sync.WaitGroup // sessions' goroutines
+	mu        sync.Mutex
+	sessions  map[key]*session
+	past      *past
+	closed    bool
+	cells     int
+	leaving   *ending       // why sessions end that leave their kernels running
+	left      int           // how many have
+	owed      []kernels.Ref // kernels to be stopped that could not be reached
+	restoring map[key]bool
+	running   sync.WaitGroup // sessions' goroutines
 }
 
 // Request is one cell.
@@ -81,7 +83,7 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(),
+	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]bool{},
 		bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)
@@ -97,9 +99,9 @@ func New(cfg Config) (*Manager, error) {
 func (m *Manager) Config() Config { return m.cfg }
 
 // Execute puts a cell into its session's queue and returns at once; the session and its kernel are made if they are not
-// there. The error is Invalid for a request that breaks a rule, Conflict for another language than the session's, Busy
-// for a full queue, Unavailable while the Manager shuts down. What happens later is told by the Execution; ctx does not
-// bound it.
+// there. The error is Invalid for a request that breaks a rule, Conflict for another language than the session's or when
+// another process has the session, Busy for a full queue, Unavailable while the Manager shuts down. What happens later is
+// told by the Execution; ctx does not bound it.
 func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, error) {
 	timeout, err := m.check(&r)
 	if err != nil {
@@ -114,6 +116,9 @@ func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, 
 		release()
 		if _, ended := errors.AsType[*ending](err); !ended {
 			return e, err
+		}
+		if err := s.refusal(); err != nil {
+			return nil, err // another attempt would meet the same process
 		}
 	}
 	return nil, context.Cause(ctx)
@@ -242,6 +247,9 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	s := m.sessions[k]
 	end, remembered := m.past.get(k)
 	m.mu.Unlock()
+	if s == nil {
+		s = m.takeOver(k)
+	}
 	if s != nil && !s.ended() {
 		<-s.settled // soon: see reattachTime
 		return s, nil
@@ -331,7 +339,15 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 	if err := ValidateID(id); err != nil {
 		return err
 	}
-	s, err := m.closing(key{o, id}, opts, m.recorded(ctx, o, id))
+	k := key{o, id}
+	if s := m.takeOver(k); s != nil { // what its cells have printed meanwhile is not lost
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+		}
+	}
+	past, err := m.stored(ctx, o, id)
+	s, err := m.closing(k, opts, past, err == nil)
 	if s == nil {
 		return err
 	}
@@ -343,20 +359,21 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 	}
 }
 
-// closing begins to close a session and returns it, or nil when there is nothing to do. Files of a session that does not
-// run, or is ending already, are deleted by a session of their own, made for that: whoever uses the id next waits for it.
-func (m *Manager) closing(k key, opts CloseOptions, recorded bool) (*session, error) {
+// closing begins to close a session and returns it, or nil when there is nothing to do. What there is of a session that does
+// not run, or is ending already, a kernel of an earlier process or files to be deleted, is dealt with by a session of its
+// own, made for that: whoever uses the id next waits for it.
+func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, known := m.sessions[k], recorded || m.workspaces.known(k)
+	s, known, open := m.sessions[k], recorded || m.workspaces.known(k), recorded && past.Closed.IsZero()
 	switch {
 	case s == nil && !known:
 		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).
 			WithHint("list_sessions names the ones there are")
-	case s == nil && (m.closed || !opts.DeleteFiles):
+	case s == nil && (m.closed || !opts.DeleteFiles && !open):
 		return nil, nil
 	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
-		s = m.add(k, "", false)
+		s = m.add(k, past.Language, false)
 	}
 	s.close(&ending{fault.Cancelled, "the session was closed"}, opts.DeleteFiles)
 	return s, nil

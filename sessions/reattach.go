@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"cellblock/internal/fault"
@@ -22,7 +23,7 @@ const reattachTime = 20 * time.Second
 type left struct {
 	kernel StoredGeneration  // the newest
 	runs   bool              // nobody has written down its end
-	cells  []StoredExecution // the last, oldest first
+	cells  []StoredExecution // those without an end and the last that have one, oldest first
 }
 
 // leftOver tells whether an earlier process may have left a kernel, or cells whose end nobody wrote down.
@@ -30,35 +31,77 @@ func (s *session) leftOver() bool {
 	return s.saver != nil && s.before == nil && s.past.Ref != 0 && s.past.Closed.IsZero()
 }
 
-// takeUp goes on where an earlier process has stopped without closing the session: on its kernel if that still runs.
-// Otherwise it writes down what became of it.
-func (s *session) takeUp() {
+// lookAgain is how often a kernel is looked for of which nothing can be found out.
+const lookAgain = 15 * time.Second
+
+// lookForKernel is takeUp for a session that begins.
+func (s *session) lookForKernel() {
 	if !s.leftOver() {
 		return
 	}
 	defer close(s.settled)
-	if s.untouched = s.ctx.Err() != nil; s.untouched {
+	if err := s.takeUp(); err != nil {
+		s.failQueue(err)
+	}
+	if s.kernel == nil {
+		_ = s.flush(s.ctx) // whoever asks next what became of the cells is told from the store
+	}
+}
+
+// lookForKernelAgain is takeUp for one that is untouched still.
+func (s *session) lookForKernelAgain() {
+	if err := s.takeUp(); err != nil {
+		s.failQueue(err)
 		return
+	}
+	s.goOn()
+}
+
+// takeUp goes on where an earlier process has stopped without closing the session: on its kernel if that still runs.
+// Otherwise it writes down what became of it. An error means that this cannot be found out now; the session is as before.
+func (s *session) takeUp() error {
+	if s.untouched = true; s.ctx.Err() != nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, reattachTime)
 	defer cancel()
 	l, err := s.lookForLeft(ctx)
-	if err != nil {
-		s.log.Error("what the session did earlier cannot be read", "error", err)
-		return
+	switch {
+	case s.ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return s.unknown(err)
 	}
 	if !l.runs {
 		s.kernelEndedBefore(l)
-		return
+		return nil
 	}
-	switch err = s.reattach(ctx, l); {
+	err = s.reattach(ctx, l)
+	switch {
 	case err == nil:
+		s.untouched = false
 		s.log.Info("kernel found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number)
-	case s.ctx.Err() == nil:
-		s.kernelLost(l, err)
+	case s.ctx.Err() != nil:
+	case errors.Is(err, errUnreachable):
+		return s.unknown(err)
 	default:
-		s.untouched = true
+		s.kernelLost(l, err)
 	}
+	return nil
+}
+
+// errUnreachable is why nobody knows whether a kernel runs: whoever launched it does not answer.
+var errUnreachable = errors.New("it cannot be reached now")
+
+// unknown is the error of whoever wants a kernel of which nobody knows whether it runs.
+func (s *session) unknown(err error) error {
+	s.log.Warn("it is not known whether the kernel of an earlier server still runs", "error", err)
+	f := fault.New(fault.Unavailable, "session %q has a kernel from before the server started, and %w", s.key.id, err)
+	f.Hint = "call again later, its variables may be there still; restart_session gives it up for a fresh kernel"
+	if hint := fault.Hint(err); hint != "" {
+		f.Hint = hint + "; then call again: its variables may be there still"
+	}
+	return f
 }
 
 // lookForLeft reads what there is to go on with.
@@ -72,8 +115,16 @@ func (s *session) lookForLeft(ctx context.Context) (l left, err error) {
 		l.kernel = generations[n-1]
 		l.runs = l.kernel.Ended.IsZero()
 	}
-	from := s.past.Executions - maxRetained - s.manager.cfg.MaxQueue
-	l.cells, err = store.Executions(ctx, s.past.Ref, max(from, 1), s.past.Executions)
+	if l.cells, err = store.Unended(ctx, s.past.Ref); err != nil {
+		return l, err
+	}
+	recent, err := store.Executions(ctx, s.past.Ref, max(1, s.past.Executions-maxRetained+1), maxRetained)
+	for _, e := range recent {
+		if !e.Ended.IsZero() {
+			l.cells = append(l.cells, e)
+		}
+	}
+	slices.SortFunc(l.cells, func(a, b StoredExecution) int { return a.Number - b.Number })
 	return l, err
 }
 
@@ -82,7 +133,7 @@ func (s *session) reattach(ctx context.Context, l left) error {
 	cfg := s.manager.cfg
 	handle, err := cfg.Provisioner.Attach(ctx, l.kernel.Ref)
 	if err != nil {
-		return err
+		return attachError(err)
 	}
 	k := &kernel{handle: handle, used: true}
 	dir, used, err := s.manager.workspaces.acquire(s.key, s.language)
@@ -110,10 +161,23 @@ func (s *session) reattach(ctx context.Context, l left) error {
 		return errors.Join(err, s.giveUpAttaching(k))
 	}
 	s.goOnWith(k, l, used, running)
+	since := time.Now()
+	if running != nil {
+		since = running.started
+	}
+	s.filesBefore(since)
 	for _, e := range waiting {
 		s.drop(e, Result{}, errRestarted())
 	}
 	return nil
+}
+
+// attachError tells apart what a failed Attach says of the kernel: that it is gone, that it is of no use here, or nothing.
+func attachError(err error) error {
+	if errors.Is(err, kernels.ErrGone) || fault.KindOf(err) == fault.Invalid {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }
 
 // giveUpAttaching stops a kernel that cannot be gone on with, unless that is only because this process has to end.
@@ -157,42 +221,88 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	}
 }
 
-// kernelLost writes down that the kernel of an earlier process cannot be found again, for the next cell too.
+// kernelLost writes down that the kernel of an earlier process cannot be gone on with, for the next cell too.
 func (s *session) kernelLost(l left, err error) {
-	const gone = "its container or sandbox is gone, as after a restart of the machine or of the container engine"
-	now, why := time.Now(), gone
-	if !errors.Is(err, kernels.ErrGone) {
-		why = fmt.Sprintf("it could not be reached when the server was back: %v", err)
-	}
+	now, why := time.Now(), whyLost(s.manager.cfg.Provisioner, l.kernel.Ref, err)
 	s.log.Warn("kernel not found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number, "error", err)
-	s.mu.Lock()
-	s.news = []string{fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
-		s.key.id, l.kernel.Number, s.past.Used.UTC().Format(clock), now.UTC().Format(clock), why)}
-	s.mu.Unlock()
+	s.nothingLeft(fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
+		s.key.id, l.kernel.Number, s.past.Used.UTC().Format(clock), now.UTC().Format(clock), why))
 	s.save(GenerationEnded{Number: l.kernel.Number, Ended: now, Why: why})
-	s.closeLeft(l.cells, "while no server ran the kernel ended: "+why)
+	s.closeLeft(l.cells, s.past.Used, "while no server ran the kernel ended: "+why)
+}
+
+// whyLost says why a kernel of an earlier process cannot be gone on with, in the words of a sentence's end.
+func whyLost(p kernels.Provisioner, ref kernels.Ref, err error) string {
+	switch {
+	case errors.Is(err, kernels.ErrGone):
+		return "its container or sandbox is gone, as after a restart of the machine or of the container engine"
+	case ref.Provisioner != p.Name():
+		return fmt.Sprintf("it was launched by the provisioner %s, and this server uses %s", ref.Provisioner, p.Name())
+	}
+	return fmt.Sprintf("it could not be reached when the server was back: %v", err)
+}
+
+// nothingLeft notes that there is no kernel to go on with, and what the next cell is to be told of that.
+func (s *session) nothingLeft(news ...string) {
+	s.untouched = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(news) > 0 {
+		s.news = news
+	}
+	if s.state == "" {
+		s.setState(Died)
+	}
 }
 
 // kernelEndedBefore writes down the end of what was open although the kernel's end is known.
 func (s *session) kernelEndedBefore(l left) {
-	if g := l.kernel; g.Number > 0 && g.Why != "" {
-		s.mu.Lock()
-		s.news = []string{lossSentence(s.key.id, g.Number, g.Why, g.Ended)}
-		s.mu.Unlock()
+	g, at := l.kernel, s.past.Used
+	if g.Number > 0 && g.Why != "" {
+		s.nothingLeft(lossSentence(s.key.id, g.Number, g.Why, g.Ended))
+	} else {
+		s.nothingLeft()
 	}
-	s.closeLeft(l.cells, "")
+	if g.Ended.After(at) {
+		at = g.Ended
+	}
+	s.closeLeft(l.cells, at, g.Why)
 }
 
 // closeLeft writes down the end of cells that a process which was killed has left open; a cause says more than that.
-func (s *session) closeLeft(cells []StoredExecution, cause string) {
+func (s *session) closeLeft(cells []StoredExecution, at time.Time, cause string) {
 	for _, e := range cells {
 		if !e.Ended.IsZero() {
 			continue
 		}
-		e = leftOpen(e, s.past.Used)
+		e = leftOpen(e, at)
 		if cause != "" && e.Result.Death != nil {
 			e.Result.Death.Cause = cause
 		}
 		s.save(ExecutionEnded{Number: e.Number, Ended: e.Ended, Result: e.Result, Failure: e.Failure, Own: e.Outputs})
 	}
+}
+
+// stopLeft gives up the kernel that an earlier process has left and that was not found. One that cannot be reached now is
+// stopped as soon as it can be.
+func (s *session) stopLeft(why string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
+	defer cancel()
+	l, err := s.lookForLeft(ctx)
+	if err != nil {
+		s.log.Error("what the session did earlier cannot be read", "error", err)
+		return err
+	}
+	if l.runs {
+		if err = s.manager.stopKernel(ctx, l.kernel.Ref); err != nil {
+			s.log.Warn("the kernel of an earlier server cannot be stopped now, and is stopped later", "error", err)
+			s.manager.owe(l.kernel.Ref)
+			err = fault.New(fault.Unavailable, "the kernel of session %q cannot be stopped now: %w", s.key.id, err).
+				WithHint("it is stopped as soon as it can be reached; the session has ended")
+		}
+		l.kernel.Ended, l.kernel.Why = time.Now(), why
+		s.save(GenerationEnded{Number: l.kernel.Number, Ended: l.kernel.Ended, Why: why})
+	}
+	s.kernelEndedBefore(l)
+	return err
 }

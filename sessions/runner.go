@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"strings"
+	"time"
 
 	"cellblock/internal/fault"
 )
@@ -58,7 +59,7 @@ func (s *session) run() {
 		<-s.after
 	}
 	s.claim()
-	s.takeUp()
+	s.lookForKernel()
 	s.goOn()
 	for s.ctx.Err() == nil {
 		if s.waiting() {
@@ -73,6 +74,10 @@ func (s *session) run() {
 func (s *session) rest() {
 	cull, stop := s.cullTimer()
 	defer stop()
+	var again <-chan time.Time
+	if s.untouched {
+		again = time.After(lookAgain)
+	}
 	select {
 	case <-s.ctx.Done():
 	case <-s.wake:
@@ -82,6 +87,8 @@ func (s *session) rest() {
 		s.obey(o)
 	case <-cull:
 		s.cull()
+	case <-again:
+		s.lookForKernelAgain()
 	}
 }
 
@@ -92,6 +99,10 @@ func (s *session) serve() {
 		s.obey(o)
 		return
 	default:
+	}
+	if s.untouched {
+		s.lookForKernelAgain()
+		return
 	}
 	if s.kernelGone() {
 		s.kernelDied(s.kernel.death())
@@ -128,6 +139,9 @@ func (s *session) obey(o order) {
 // renew gives the session a fresh kernel while no cell runs: in place when there is one to restart. One that has run
 // nothing yet is fresh, so that a restart during the start does not start twice.
 func (s *session) renew(why string) error {
+	if s.untouched {
+		_ = s.stopLeft(why) // it has been logged, and is tried again
+	}
 	if s.kernelGone() {
 		s.kernelDied(s.kernel.death())
 	}
@@ -170,7 +184,7 @@ func (s *session) end() {
 		err = s.stop(why)
 	}
 	s.endErr = err
-	if err != nil {
+	if err != nil && !s.refused() {
 		s.log.Error("session did not end cleanly", "error", err)
 	}
 	s.manager.forget(s, why)
@@ -181,10 +195,13 @@ func (s *session) end() {
 // stop ends the kernel, and gives back what the session has.
 func (s *session) stop(why *ending) error {
 	var err error
-	if s.kernel != nil {
+	switch {
+	case s.kernel != nil:
 		err = s.kernel.dispose(stopGrace)
 		s.kernel = nil
 		s.generationEnded(why.cause)
+	case s.untouched && !s.refused():
+		err = s.stopLeft(why.cause)
 	}
 	if releaseErr := s.release(why); err == nil {
 		err = releaseErr

@@ -170,6 +170,7 @@ func (s *saver) work() {
 			continue
 		}
 		if fault.KindOf(err) == fault.Conflict {
+			s.log.Error("the session's history is not saved any more", "error", err)
 			s.fail(err)
 			continue
 		}
@@ -287,7 +288,6 @@ func (s *saver) note(err error) {
 
 // fail gives up for good: what waits will not be saved, nor what comes.
 func (s *saver) fail(err error) {
-	s.log.Error("the session's history is not saved any more", "error", err)
 	s.mu.Lock()
 	left := s.waiting
 	s.lost, s.err = true, err

@@ -41,7 +41,7 @@ type session struct {
 
 	kernel    *kernel
 	found     *adopted // the cell that runs in a kernel that was found again, until it is followed
-	untouched bool     // the kernel of an earlier process was not looked for
+	untouched bool     // what became of the kernel that an earlier process has left is not known
 	gauge     gauge
 	written   written
 

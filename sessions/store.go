@@ -53,6 +53,9 @@ type Store interface {
 	// StoredSession.Executions - limit + 1.
 	Executions(ctx context.Context, session SessionRef, from, limit int) ([]StoredExecution, error)
 
+	// Unended returns the executions of a session whose end nobody has written down, oldest first.
+	Unended(ctx context.Context, session SessionRef) ([]StoredExecution, error)
+
 	// Execution returns one execution, NotFound if there is none of that number.
 	Execution(ctx context.Context, session SessionRef, number int) (StoredExecution, error)
 
@@ -88,7 +91,7 @@ type StoredSession struct {
 	Workspace string
 	Language  string
 	Created   time.Time
-	// Used is when something was last written for it.
+	// Used is when a kernel or a cell of it last began, or a cell last produced something or ended.
 	Used time.Time
 	// Closed is when it was closed, zero while it is not. Why says why, in the words of a sentence's end.
 	Closed time.Time

@@ -134,8 +134,11 @@ func TestSessionOfAnotherProcess(t *testing.T) {
 	first := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store, dir))
 	second := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store.Another(), dir))
 	runCell(t, first, "s", "one")
-	e := sessions.StartCell(t, second, sessions.Alice, sessions.Python("s", "two"))
-	if _, err := e.Wait(t.Context()); fault.KindOf(err) != fault.Conflict {
+	e, err := second.Execute(t.Context(), sessions.Alice, sessions.Python("s", "two"))
+	if err == nil {
+		_, err = e.Wait(t.Context())
+	}
+	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a cell for another process's session: %v", err)
 	}
 	if err := second.Close(t.Context(), sessions.Alice, "s", sessions.CloseOptions{DeleteFiles: true}); fault.KindOf(err) != fault.Conflict {

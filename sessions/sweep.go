@@ -54,6 +54,7 @@ func (m *Manager) sweepKernels(ctx context.Context, unused map[string]time.Time)
 		}
 		return
 	}
+	m.stopOwed(ctx)
 	running := map[string]bool{}
 	for _, ref := range refs {
 		id := ref.KernelID
@@ -114,6 +115,15 @@ func (p *pool) ids() (ids []string) {
 
 // StopOrphan stops a kernel that no session can use. What cannot be done is logged, and left to the next sweep.
 func (m *Manager) StopOrphan(ctx context.Context, ref kernels.Ref) {
+	if err := m.stopKernel(ctx, ref); err != nil {
+		m.cfg.Logger.Warn("a kernel that belongs to no session could not be stopped", "kernel", ref.KernelID, "error", err)
+		return
+	}
+	m.cfg.Logger.Info("stopped a kernel that belongs to no session", "kernel", ref.KernelID)
+}
+
+// stopKernel stops a kernel that this process does not use.
+func (m *Manager) stopKernel(ctx context.Context, ref kernels.Ref) error {
 	handle, err := m.cfg.Provisioner.Attach(ctx, ref)
 	switch {
 	case errors.Is(err, kernels.ErrGone): // it has ended since it was listed: to list takes away what it left
@@ -121,11 +131,29 @@ func (m *Manager) StopOrphan(ctx context.Context, ref kernels.Ref) {
 	case err == nil:
 		err = errors.Join(handle.Stop(ctx, orphanGrace), handle.Close())
 	}
-	if err != nil {
-		m.cfg.Logger.Warn("a kernel that belongs to no session could not be stopped", "kernel", ref.KernelID, "error", err)
-		return
+	return err
+}
+
+// owe has a kernel stopped that cannot be reached now.
+func (m *Manager) owe(ref kernels.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owed = append(m.owed, ref)
+}
+
+// stopOwed stops the kernels that could not be reached when they should have been stopped.
+func (m *Manager) stopOwed(ctx context.Context) {
+	m.mu.Lock()
+	owed := m.owed
+	m.owed = nil
+	m.mu.Unlock()
+	for _, ref := range owed {
+		if err := m.stopKernel(ctx, ref); err != nil {
+			m.owe(ref)
+			continue
+		}
+		m.cfg.Logger.Info("stopped a kernel that could not be reached before", "kernel", ref.KernelID)
 	}
-	m.cfg.Logger.Info("stopped a kernel that belongs to no session", "kernel", ref.KernelID)
 }
 
 // remembers tells whether a session runs in this process, or is in the store, or whether that cannot be found out.

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"sync"
+	"time"
 
 	"cellblock/sessions/files"
 )
@@ -43,6 +44,18 @@ func (w *written) look(f *files.Folder) []files.Change {
 	return now.Since(before)
 }
 
+// begin takes what is there for known, but for what was written since a time.
+func (w *written) begin(f scanner, since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now, all := f.Scan(); all {
+		w.seen = now.Before(since)
+	}
+}
+
+// scanner is an open workspace.
+type scanner interface{ Scan() (files.Scan, bool) }
+
 // know takes note of a file that no cell has written.
 func (w *written) know(f *files.Folder, path string) {
 	w.mu.Lock()
@@ -50,6 +63,16 @@ func (w *written) know(f *files.Folder, path string) {
 	if stamp, ok := f.Stamp(path); ok && w.seen != nil {
 		w.seen.Know(path, stamp)
 	}
+}
+
+// filesBefore has the next filesWritten tell what has been written since a time. Called by the runner.
+func (s *session) filesBefore(since time.Time) {
+	f, err := s.manager.workspaces.open(s.key)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	s.written.begin(f, since)
 }
 
 // filesWritten returns which files have been written since it was last called, as far as that can be told cheaply, and how

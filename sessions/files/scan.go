@@ -87,6 +87,17 @@ func (s Scan) Since(before Scan) []Change {
 	return changes
 }
 
+// Before returns the files that were last written before a time.
+func (s Scan) Before(at time.Time) Scan {
+	before := Scan{}
+	for path, stamp := range s {
+		if stamp.modified < at.UnixNano() {
+			before[path] = stamp
+		}
+	}
+	return before
+}
+
 // Know puts a file into the scan.
 func (s Scan) Know(path string, stamp Stamp) {
 	if !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return !isWork(part) }) {

@@ -92,6 +92,14 @@ type commit struct {
 	// What the session's own row is to learn.
 	bytes                   int64
 	generations, executions int
+	used                    time.Time
+}
+
+// use notes that something of the session's was in use at a time.
+func (c *commit) use(at time.Time) {
+	if at.After(c.used) {
+		c.used = at
+	}
 }
 
 func (c *commit) applyAll(changes []any) error {
@@ -112,15 +120,19 @@ func (c *commit) apply(change any) error {
 			nanos(change.Ended), change.Why, c.session, change.Number)
 	case sessions.ExecutionQueued:
 		c.executions = max(c.executions, change.Number)
+		c.use(change.Queued)
 		return c.exec(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, restores, queued)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, c.session, change.Number, change.MsgID, change.Code, change.Caller,
 			int64(change.Timeout), change.Restores, nanos(change.Queued))
 	case sessions.ExecutionBegan:
+		c.use(change.Started)
 		return c.one("UPDATE executions SET generation = ?, started = ?, preamble = ? WHERE session = ? AND number = ?",
 			change.Generation, nanos(change.Started), change.Preamble, c.session, change.Number)
 	case preparedOutputs:
+		c.use(time.Now())
 		return c.outputs(change)
 	case preparedEnd:
+		c.use(change.Ended)
 		return c.one(`UPDATE executions SET ended = ?, status = ?, error = ?, result = ?, own = ? WHERE session = ? AND number = ?`,
 			nanos(change.Ended), change.status, change.summary, change.result, change.Own, c.session, change.Number)
 	case sessions.WorkspaceGiven:
@@ -147,6 +159,7 @@ func (c *commit) generationBegan(g sessions.GenerationBegan) error {
 		return err
 	}
 	c.generations = max(c.generations, g.Number)
+	c.use(g.Started)
 	return c.exec("INSERT INTO generations (session, number, ref, started) VALUES (?, ?, ?, ?)",
 		c.session, g.Number, string(ref), nanos(g.Started))
 }
@@ -154,12 +167,12 @@ func (c *commit) generationBegan(g sessions.GenerationBegan) error {
 // count brings the session's own row up to date, if it is still ours: if not, nothing of this commit stays. A session
 // that is closed is given back.
 func (c *commit) count() error {
-	n, err := c.changed(`UPDATE sessions SET used = ?, bytes = bytes + ?,
+	n, err := c.changed(`UPDATE sessions SET used = CASE WHEN used < ? THEN ? ELSE used END, bytes = bytes + ?,
 		executions = CASE WHEN executions < ? THEN ? ELSE executions END,
 		generations = CASE WHEN generations < ? THEN ? ELSE generations END,
 		holder = CASE WHEN closed IS NULL THEN holder ELSE '' END
 		WHERE id = ? AND holder = ? AND deleted = 0`,
-		nanos(time.Now()), c.bytes, c.executions, c.executions, c.generations, c.generations, c.session, c.holder)
+		nanosOrZero(c.used), nanosOrZero(c.used), c.bytes, c.executions, c.executions, c.generations, c.generations, c.session, c.holder)
 	if err == nil && n != 1 {
 		return fault.New(fault.Conflict, "the session was deleted, or another cellblock process has taken it over").
 			WithHint("use another session_id")

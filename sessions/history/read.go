@@ -76,6 +76,11 @@ func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, fro
 	return collect(ctx, s.read, scanExecution, selectExecution+" AND number >= ? ORDER BY number LIMIT ?", session, from, max(limit, 0))
 }
 
+// Unended implements sessions.Store.
+func (s *Store) Unended(ctx context.Context, session sessions.SessionRef) ([]sessions.StoredExecution, error) {
+	return collect(ctx, s.read, scanExecution, selectExecution+" AND ended IS NULL ORDER BY number", session)
+}
+
 // Execution implements sessions.Store.
 func (s *Store) Execution(ctx context.Context, session sessions.SessionRef, number int) (sessions.StoredExecution, error) {
 	e, err := scanExecution(s.read.QueryRowContext(ctx, selectExecution+" AND number = ?", session, number))

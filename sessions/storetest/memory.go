@@ -153,7 +153,7 @@ func (m *Memory) Open(ctx context.Context, want sessions.StoredSession) (session
 func (d *memoryDisk) add(want sessions.StoredSession) *memorySession {
 	d.last++
 	s := &memorySession{
-		StoredSession: sessions.StoredSession{Ref: d.last, Owner: want.Owner, ID: want.ID, Language: want.Language, Created: want.Created.UTC()},
+		StoredSession: sessions.StoredSession{Ref: d.last, Owner: want.Owner, ID: want.ID, Language: want.Language, Created: want.Created.UTC(), Used: time.Now().UTC()},
 		generations:   map[int]*sessions.StoredGeneration{}, executions: map[int]*memoryExecution{},
 	}
 	d.sessions[d.last] = s
@@ -186,7 +186,6 @@ func (m *Memory) Commit(ctx context.Context, ref sessions.SessionRef, changes ..
 			return err
 		}
 	}
-	changed.Used = time.Now().UTC()
 	m.disk.sessions[ref] = changed
 	m.mu.Lock()
 	m.commits++
@@ -222,9 +221,17 @@ func (s *memorySession) execution(n int) (*memoryExecution, error) {
 	return &changed, nil
 }
 
+// use notes that something of the session's was in use at a time.
+func (s *memorySession) use(at time.Time) {
+	if at.After(s.Used) {
+		s.Used = at.UTC()
+	}
+}
+
 func (s *memorySession) apply(change sessions.Change) error {
 	switch change := change.(type) {
 	case sessions.GenerationBegan:
+		s.use(change.Started)
 		if s.generations[change.Number] != nil {
 			return fault.New(fault.Conflict, "generation %d is there", change.Number)
 		}
@@ -250,6 +257,7 @@ func (s *memorySession) queued(c sessions.ExecutionQueued) error {
 	if s.executions[c.Number] != nil {
 		return fault.New(fault.Conflict, "execution %d is there", c.Number)
 	}
+	s.use(c.Queued)
 	s.executions[c.Number] = &memoryExecution{StoredExecution: sessions.StoredExecution{
 		Number: c.Number, MsgID: c.MsgID, Code: c.Code, Caller: c.Caller, Timeout: c.Timeout, Restores: c.Restores,
 		Queued: c.Queued.UTC(),
@@ -261,18 +269,21 @@ func (s *memorySession) queued(c sessions.ExecutionQueued) error {
 func (s *memorySession) applyExecution(change sessions.Change) error {
 	switch change := change.(type) {
 	case sessions.ExecutionBegan:
+		s.use(change.Started)
 		e, err := s.execution(change.Number)
 		if err == nil {
 			e.Generation, e.Started, e.Preamble = change.Generation, change.Started.UTC(), change.Preamble
 		}
 		return err
 	case sessions.ExecutionEnded:
+		s.use(change.Ended)
 		e, err := s.execution(change.Number)
 		if err == nil {
 			e.Ended, e.Result, e.Failure, e.Own = change.Ended.UTC(), change.Result, change.Failure, change.Own
 		}
 		return err
 	case sessions.OutputsKept:
+		s.use(time.Now())
 		e, err := s.execution(change.Number)
 		if err != nil {
 			return err
@@ -378,6 +389,17 @@ func (m *Memory) Executions(_ context.Context, ref sessions.SessionRef, from, li
 	for _, n := range slices.Sorted(maps.Keys(s.executions)) {
 		if n >= from && len(all) < limit {
 			all = append(all, s.executions[n].StoredExecution)
+		}
+	}
+	return all, nil
+}
+
+// Unended implements sessions.Store.
+func (m *Memory) Unended(_ context.Context, ref sessions.SessionRef) (all []sessions.StoredExecution, _ error) {
+	s := m.session(ref)
+	for _, n := range slices.Sorted(maps.Keys(s.executions)) {
+		if e := s.executions[n].StoredExecution; e.Ended.IsZero() {
+			all = append(all, e)
 		}
 	}
 	return all, nil

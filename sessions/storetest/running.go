@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +27,60 @@ func testRunning(t *testing.T, p Processes) {
 	wantRunning(t, first, true)
 	p.Kill(t, first)
 	wantRunning(t, p.Start(t), false)
+}
+
+// testUnended: Unended names a session's cells that have no end, however old they are.
+func testUnended(t *testing.T, p Processes) {
+	s := p.Start(t)
+	ref := open(t, s, alice, "a").Ref
+	changes := []sessions.Change{generation(1)}
+	for n := 1; n <= 300; n++ {
+		changes = append(changes, cell(n)...)
+		if n != 1 && n != 150 {
+			changes = append(changes, sessions.ExecutionEnded{Number: n, Ended: time.Now()})
+		}
+	}
+	commit(t, s, ref, append(changes, queued(301))...)
+	commit(t, s, open(t, s, bob, "a").Ref, append([]sessions.Change{generation(1)}, cell(1)...)...)
+	left, err := s.Unended(t.Context(), ref)
+	if err != nil || len(left) != 3 {
+		t.Fatalf("there are %d, %v", len(left), err)
+	}
+	for i, want := range []int{1, 150, 301} {
+		if one, err := s.Execution(t.Context(), ref, want); err != nil || !reflect.DeepEqual(left[i], one) {
+			t.Errorf("%+v, %v; want %+v", left[i], err, one)
+		}
+	}
+}
+
+// testUsed: a session is used by its kernels' starts and its cells, not by what is written down of it later.
+func testUsed(t *testing.T, p Processes) {
+	s := p.Start(t)
+	began := time.Now().Add(time.Hour)
+	ref := open(t, s, alice, "a").Ref
+	at := func(d time.Duration) time.Time { return began.Add(d) }
+	q := queued(1)
+	q.Queued = at(time.Second)
+	for _, step := range []struct {
+		change sessions.Change
+		used   time.Duration
+	}{
+		{sessions.GenerationBegan{Number: 1, Started: began}, 0},
+		{q, time.Second},
+		{sessions.ExecutionBegan{Number: 1, Generation: 1, Started: at(2 * time.Second)}, 2 * time.Second},
+		{sessions.ExecutionEnded{Number: 1, Ended: at(3 * time.Second)}, 3 * time.Second},
+		{printed(1, 0, "late, and of now"), 3 * time.Second},
+		{sessions.GenerationEnded{Number: 1, Ended: at(4 * time.Second)}, 3 * time.Second},
+		{sessions.WorkspaceGiven{Name: "w"}, 3 * time.Second},
+		{sessions.SessionClosed{Closed: at(5 * time.Second)}, 3 * time.Second},
+	} {
+		commit(t, s, ref, step.change)
+		found, err := s.Session(t.Context(), alice, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameTime(t, fmt.Sprintf("used after %T", step.change), found.Used, at(step.used))
+	}
 }
 
 func wantRunning(t *testing.T, s sessions.Store, held bool) {

@@ -46,6 +46,8 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"pages of executions", testPages},
 		{"the end of a wait", testContext},
 		{"kernels whose end is not written down", testRunning},
+		{"cells whose end is not written down", testUnended},
+		{"when a session was used", testUsed},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, disk(t)) })
 	}
