@@ -72,8 +72,8 @@ func (m *Manager) Language(ctx context.Context, o Owner, id string) (string, err
 // RestoreSession runs the successful cells of a session's lost kernels again, in their order, on the kernel that it has
 // now, or gets. It stops at the first that fails, when the time is over, and when ctx ends; cells that read input are
 // skipped. What it runs are cells of the session like others: those of other callers may come between, and the history
-// tells which cell each of them repeats. The error is Conflict while the generation lives that is to be restored, NotFound
-// when there is nothing to run again.
+// tells which cell each of them repeats. The error is Conflict while the generation lives that is to be restored, and while
+// another call restores the session, NotFound when there is nothing to run again.
 func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts RestoreOptions) (RestoreReport, error) {
 	total, err := m.cfg.timeout(opts.Timeout)
 	if err != nil {
@@ -83,6 +83,11 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	if err != nil {
 		return RestoreReport{}, err
 	}
+	done, err := m.restoreAlone(key{o, id})
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	defer done()
 	cells, report, err := m.lost(ctx, o, id, opts.Generation)
 	if err != nil {
 		return report, err
@@ -102,6 +107,22 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	r.report.Left = len(cells) - len(r.report.Cells)
 	r.report.Duration = time.Since(began)
 	return r.report, nil
+}
+
+// restoreAlone keeps other calls from restoring a session until the returned function is called: two would run each cell twice.
+func (m *Manager) restoreAlone(k key) (done func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.restoring[k] {
+		return nil, fault.New(fault.Conflict, "session %q is being restored by another call", k.id).
+			WithHint("list_executions shows how far that is; when it has ended, restore_session runs what is left, if anything is")
+	}
+	m.restoring[k] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.restoring, k)
+	}, nil
 }
 
 // lost returns the cells that are to be run again, oldest first, and a report that says of which generations they are.

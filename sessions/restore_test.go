@@ -229,3 +229,24 @@ func TestRestoredCellsAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// Two calls do not run the cells twice: the second is told to wait.
+func TestRestoreWhileAnotherCallDoes(t *testing.T) {
+	restoring(t, func(t *testing.T, m *sessions.Manager, run func(code string) *sessions.Execution) {
+		run("sleep 10s")
+		run("die")
+		first := make(chan sessions.RestoreReport)
+		go func() { first <- restore(t, m, sessions.RestoreOptions{}) }()
+		time.Sleep(time.Second)
+		if _, err := m.RestoreSession(t.Context(), sessions.Alice, "s", sessions.RestoreOptions{}); fault.KindOf(err) != fault.Conflict ||
+			!strings.Contains(err.Error(), "another call") {
+			t.Errorf("the second call: %v", err)
+		}
+		if r := <-first; steps(r) != "1>3 ok" {
+			t.Errorf("the first ran %s", steps(r))
+		}
+		if r := restore(t, m, sessions.RestoreOptions{}); len(r.Cells) != 0 || r.Done != 1 {
+			t.Errorf("one after it: %+v", r)
+		}
+	})
+}
