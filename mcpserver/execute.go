@@ -44,7 +44,7 @@ func (s *service) executeTool(language string) toolSpec {
 	return toolSpec{
 		name: executePrefix + language, title: "Run " + title,
 		description: "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-			"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeout) + "." + languageNotes[language] + " No network. It sees only the " +
+			"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + languageNotes[language] + " No network. It sees only the " +
 			"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters.",
 		input: []mcp.ToolOption{
 			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
@@ -159,7 +159,7 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
-	if remark := remarkOn(e, r); remark != "" {
+	if remark := remarkOn(e, r, s.bounds()); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
 	if soon := endsSoon(e); soon != "" {
@@ -207,13 +207,14 @@ func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
 }
 
 // remarkOn says in sentences what happened to a cell that did not simply end, and what that means for the session.
-func remarkOn(e *sessions.Execution, r sessions.Result) string {
+func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 	var said []string
 	switch {
 	case r.TimedOut:
 		said = append(said, fmt.Sprintf("The cell was stopped because it ran longer than its timeout of %s.", seconds(e.Timeout())))
 	case r.Overrun > 0:
-		said = append(said, fmt.Sprintf("The cell was stopped because its workspace held %s, more than it may: delete files that are not needed.", bytesText(r.Overrun)))
+		said = append(said, fmt.Sprintf("The cell was stopped because its workspace held %s, more than its limit of %s: delete files that are not needed.",
+			bytesText(r.Overrun), bytesText(within.workspace)))
 	case r.Cancelled:
 		said = append(said, "The cell was stopped because its call was cancelled.")
 	case r.Interrupt.Ran:

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"maps"
@@ -27,6 +28,8 @@ type Runtime struct {
 	Variables string
 	// RunFile is the code that runs the file whose path, as a literal, takes the place of "{path}". Empty: there is none.
 	RunFile string
+	// IdleTimeout and MaxLife are those of Config for kernels of this language; 0: as there.
+	IdleTimeout, MaxLife time.Duration
 }
 
 // Config says how a Manager works. Provisioner, Runtimes and DataDir are required; a zero value elsewhere means the
@@ -70,7 +73,7 @@ type Config struct {
 	// WorkspaceBytes is how much a workspace may hold (10 GiB): a cell that makes it more is interrupted. Negative: it is not
 	// measured.
 	WorkspaceBytes int64
-	// MaxQueue bounds the waiting cells of one session (32).
+	// MaxQueue bounds the waiting cells of one session (32). Negative: no limit.
 	MaxQueue int
 	// Store keeps what sessions did when they are gone. The Manager does not close it. Without one, that is kept in memory
 	// while the session runs.
@@ -123,6 +126,16 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// IdleTimeoutOf is how long a kernel of a language waits for its next cell before it is culled. Negative: for ever.
+func (c Config) IdleTimeoutOf(language string) time.Duration {
+	return cmp.Or(c.Runtimes[language].IdleTimeout, c.IdleTimeout)
+}
+
+// maxLifeOf is how long a kernel of a language may live. Negative: for ever.
+func (c Config) maxLifeOf(language string) time.Duration {
+	return cmp.Or(c.Runtimes[language].MaxLife, c.MaxLife)
+}
+
 // language checks a request's language; empty means the only one there is.
 func (c Config) language(name string) (string, error) {
 	known := slices.Sorted(maps.Keys(c.Runtimes))
@@ -142,7 +155,7 @@ func (c Config) timeout(asked time.Duration) (time.Duration, error) {
 		return c.DefaultTimeout, nil
 	case asked < 0 || asked > c.MaxTimeout:
 		return 0, fault.New(fault.Invalid, "timeout_seconds: %v is not between 1 and %v seconds",
-			asked.Seconds(), c.MaxTimeout.Seconds())
+			asked.Seconds(), c.MaxTimeout.Seconds()).WithHint("do the work in several cells; only the operator can allow more (timeout.max)")
 	}
 	return asked, nil
 }

@@ -21,6 +21,7 @@ type End struct {
 // ends says when the kernel that runs now is stopped. The caller holds s.mu.
 func (s *session) ends() (end End) {
 	cfg := s.manager.cfg
+	idle, life := cfg.IdleTimeoutOf(s.language), cfg.maxLifeOf(s.language)
 	sooner := func(at time.Time, unused bool) {
 		if end.At.IsZero() || at.Before(end.At) {
 			end = End{at, unused}
@@ -30,11 +31,11 @@ func (s *session) ends() (end End) {
 	if resting && s.unclaimed() {
 		sooner(s.unclaimedUntil(), true)
 	}
-	if resting && s.state == Idle && cfg.IdleTimeout > 0 {
-		sooner(s.active.Add(cfg.IdleTimeout), true)
+	if resting && s.state == Idle && idle > 0 {
+		sooner(s.active.Add(idle), true)
 	}
-	if (s.state == Idle || s.state == Busy) && cfg.MaxLife > 0 {
-		sooner(s.born.Add(cfg.MaxLife), false)
+	if (s.state == Idle || s.state == Busy) && life > 0 {
+		sooner(s.born.Add(life), false)
 	}
 	return end
 }
@@ -81,9 +82,9 @@ func (s *session) beginCull(now time.Time) (why string) {
 	}
 	s.setState(Culled)
 	if end.Unused {
-		return fmt.Sprintf("it was culled because no cell had run for %v", s.manager.cfg.IdleTimeout)
+		return fmt.Sprintf("it was culled because no cell had run for %v", s.manager.cfg.IdleTimeoutOf(s.language))
 	}
-	return fmt.Sprintf("it was culled because it had lived for %v, the most that a kernel may", s.manager.cfg.MaxLife)
+	return fmt.Sprintf("it was culled because it had lived for %v, the most that a kernel may", s.manager.cfg.maxLifeOf(s.language))
 }
 
 // cullMinted ends a minted session that nobody came back to.

@@ -112,6 +112,44 @@ func TestLongestLifeIsThatOfTheKernel(t *testing.T) {
 	})
 }
 
+// Each language's kernels live as long as is said for them, and else as all.
+func TestKernelsOfALanguageLiveAsLongAsIsSaidForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Hour, 24*time.Hour)
+		m.cfg.Runtimes = map[string]Runtime{"python": {}, "r": {IdleTimeout: 3 * time.Hour}, "bash": {IdleTimeout: -1, MaxLife: 5 * time.Hour}}
+		defer m.Shutdown(context.Background())
+		began := time.Now()
+		for language := range m.cfg.Runtimes {
+			wait(t, start(t, m, alice, Request{SessionID: language, Language: language, Code: "x"}))
+		}
+		for _, step := range []struct {
+			language string
+			want     End
+		}{
+			{"python", End{began.Add(time.Hour), true}}, {"r", End{began.Add(3 * time.Hour), true}}, {"bash", End{began.Add(5 * time.Hour), false}},
+		} {
+			language, want := step.language, step.want
+			if info, err := m.Get(t.Context(), alice, language); err != nil || info.Ends != want {
+				t.Errorf("%s ends %+v, %v", language, info.Ends, err)
+			}
+			time.Sleep(time.Until(want.At) - time.Second)
+			if info, _ := m.Get(t.Context(), alice, language); info.State != Idle {
+				t.Errorf("%s: %s too early", language, info.State)
+			}
+			time.Sleep(2 * time.Second)
+			if info, _ := m.Get(t.Context(), alice, language); info.State != Culled {
+				t.Errorf("%s: %s", language, info.State)
+			}
+		}
+		for language, said := range map[string]string{"r": "no cell had run for 3h0m0s", "bash": "had lived for 5h0m0s"} {
+			e := start(t, m, alice, Request{SessionID: language, Language: language, Code: "x"})
+			if wait(t, e); !strings.Contains(e.Preamble(), said) {
+				t.Errorf("%s: %s", language, e.Preamble())
+			}
+		}
+	})
+}
+
 func TestNeverCulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := culling(t, &fakeProvisioner{}, -1, -1)

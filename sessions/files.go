@@ -112,7 +112,7 @@ func (m *Manager) room(f *files.Folder, more int64) error {
 	if err != nil || l.Bytes+more <= limit {
 		return err
 	}
-	return fault.New(fault.Conflict, "the workspace holds %s, and may hold %s", formatBytes(l.Bytes), formatBytes(limit)).
+	return fault.New(fault.Conflict, "the workspace holds %s and may hold %s: there is no room for %s more", formatBytes(l.Bytes), formatBytes(limit), formatBytes(more)).
 		WithHint("delete files that are not needed")
 }
 

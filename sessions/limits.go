@@ -131,7 +131,7 @@ func (s *session) come(n int) {
 // roomToWait refuses a cell when too many wait, of all sessions.
 func (m *Manager) roomToWait() error {
 	if most := m.cfg.MaxWaiting; most > 0 && m.waiting.Load() >= int64(most) {
-		return fault.New(fault.Busy, "%d cells wait on this server, the most that may", most).
+		return fault.New(fault.Busy, "%d cells wait on this server, the most that may wait", most).
 			WithHint("try again when some have run; list_sessions shows which of yours have cells waiting")
 	}
 	return nil

@@ -129,6 +129,16 @@ func TestWaitingCellsAreLimitedInAll(t *testing.T) {
 	})
 }
 
+func TestQueueWithoutALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.MaxQueue = -1 })
+		defer m.Shutdown(context.Background())
+		for range 100 {
+			start(t, m, alice, python("a", "sleep 1s"))
+		}
+	})
+}
+
 func TestRunningCellsAreLimitedInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.MaxRunning = 2 })

@@ -121,8 +121,8 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	if s.ending != nil {
 		return nil, s.ending
 	}
-	if most := s.manager.cfg.MaxQueue; len(s.queue) >= most {
-		return nil, fault.New(fault.Busy, "session %q already has %d cells waiting", s.key.id, most).
+	if most := s.manager.cfg.MaxQueue; most > 0 && len(s.queue) >= most {
+		return nil, fault.New(fault.Busy, "session %q has %d cells waiting, the most that one may have", s.key.id, most).
 			WithHint("wait for them, use another session_id for work that can run beside it, or interrupt_session")
 	}
 	if err := s.manager.roomToWait(); err != nil {

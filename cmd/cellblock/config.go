@@ -53,14 +53,22 @@ type Config struct {
 	// Toolsets are the groups of tools that are offered (mcpserver.CheckToolsets).
 	Toolsets []string `koanf:"toolsets"`
 
-	Output   OutputConfig             `koanf:"output"`
-	Timeout  TimeoutConfig            `koanf:"timeout"`
-	Sessions SessionsConfig           `koanf:"sessions"`
-	History  HistoryConfig            `koanf:"history"`
-	Docker   DockerConfig             `koanf:"docker"`
-	Images   map[string]string        `koanf:"images"`
-	Profiles map[string]ProfileConfig `koanf:"profiles"`
-	Log      LogConfig                `koanf:"log"`
+	Output    OutputConfig              `koanf:"output"`
+	Timeout   TimeoutConfig             `koanf:"timeout"`
+	Sessions  SessionsConfig            `koanf:"sessions"`
+	History   HistoryConfig             `koanf:"history"`
+	Docker    DockerConfig              `koanf:"docker"`
+	Images    map[string]string         `koanf:"images"`
+	Languages map[string]LanguageConfig `koanf:"languages"`
+	Profiles  map[string]ProfileConfig  `koanf:"profiles"`
+	Log       LogConfig                 `koanf:"log"`
+}
+
+// LanguageConfig says what is otherwise for kernels of one language.
+type LanguageConfig struct {
+	// IdleTimeout and MaxLife stand for those of SessionsConfig; nil: they are the same.
+	IdleTimeout *time.Duration `koanf:"idle_timeout"`
+	MaxLife     *time.Duration `koanf:"max_life"`
 }
 
 // OutputConfig says how outputs become results.
@@ -89,6 +97,8 @@ type SessionsConfig struct {
 	Max        int `koanf:"max"`
 	MaxWaiting int `koanf:"max_waiting"`
 	MaxRunning int `koanf:"max_running"`
+	// MaxQueue bounds the cells that wait in one session; 0: no limit.
+	MaxQueue int `koanf:"max_queue"`
 	// MinFreeMemory is what this host must have free for another kernel, WorkspaceMaxBytes how large a workspace may get;
 	// 0: that is not looked at.
 	MinFreeMemory     Size `koanf:"min_free_memory"`
@@ -165,11 +175,12 @@ func defaults() map[string]any {
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",
 		"sessions.idle_timeout": "30m", "sessions.max_life": "24h",
-		"sessions.per_owner": 20, "sessions.max": 100, "sessions.max_waiting": 1000, "sessions.max_running": 100,
+		"sessions.per_owner": 20, "sessions.max": 100, "sessions.max_waiting": 1000, "sessions.max_running": 100, "sessions.max_queue": 32,
 		"sessions.min_free_memory": "512MB", "sessions.workspace_max_bytes": "10GB",
 		"history.max_age": "90d", "history.max_bytes": "10GB",
 		"docker.host": "", "docker.carrier": "auto",
-		"images.python":           "",
+		"images.python":                 "",
+		"languages.python.idle_timeout": nil, "languages.python.max_life": nil,
 		"profiles.session.memory": "2GB", "profiles.session.cpus": 2.0, "profiles.session.pids": 256,
 		"profiles.session.file_size": "4GB", "profiles.session.tmp": "256MB", "profiles.session.files": 4096,
 		"log.level": "info", "log.format": "text",

@@ -55,6 +55,11 @@ func (c *Config) check() error {
 	if err := c.History.check(); err != nil {
 		return err
 	}
+	for name, l := range c.Languages {
+		if err := l.check(name); err != nil {
+			return err
+		}
+	}
 	if c.PoolSize < 0 || c.PoolSize > maxPool {
 		return fault.New(fault.Invalid, "configuration: pool_size is %d", c.PoolSize).
 			WithHint("Use a number from 0, for no pool, to %d.", maxPool)
@@ -103,13 +108,12 @@ func (s SessionsConfig) check() error {
 			WithHint("Use a duration of at least 1s, such as 5m.")
 	}
 	for key, d := range map[string]time.Duration{"idle_timeout": s.IdleTimeout, "max_life": s.MaxLife, "unattended": s.Unattended} {
-		if d != 0 && d < time.Second {
-			return fault.New(fault.Invalid, "configuration: sessions.%s is %s", key, d).
-				WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")
+		if err := checkEnd("sessions."+key, d); err != nil {
+			return err
 		}
 	}
 	for key, n := range map[string]int64{
-		"per_owner": int64(s.PerOwner), "max": int64(s.Max), "max_waiting": int64(s.MaxWaiting), "max_running": int64(s.MaxRunning),
+		"per_owner": int64(s.PerOwner), "max": int64(s.Max), "max_waiting": int64(s.MaxWaiting), "max_running": int64(s.MaxRunning), "max_queue": int64(s.MaxQueue),
 		"min_free_memory": int64(s.MinFreeMemory), "workspace_max_bytes": int64(s.WorkspaceMaxBytes),
 	} {
 		if n < 0 {
@@ -117,6 +121,27 @@ func (s SessionsConfig) check() error {
 		}
 	}
 	return nil
+}
+
+// check refuses times that are too short for anything.
+func (l LanguageConfig) check(name string) error {
+	for key, d := range map[string]*time.Duration{"idle_timeout": l.IdleTimeout, "max_life": l.MaxLife} {
+		if d == nil {
+			continue
+		}
+		if err := checkEnd("languages."+name+"."+key, *d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEnd(key string, d time.Duration) error {
+	if d == 0 || d >= time.Second {
+		return nil
+	}
+	return fault.New(fault.Invalid, "configuration: %s is %s", key, d).
+		WithHint("Use a duration of at least 1s, such as 30m, or 0 for no end.")
 }
 
 // check refuses limits under which results would be gone before anybody has read them.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ func decode(k *koanf.Koanf, where origins) (*Config, error) {
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
 			mapstructure.TextUnmarshallerHookFunc(),
 			decodeDuration,
+			decodeWhole,
 			mapstructure.StringToSliceHookFunc(",")),
 	}})
 	if err != nil {
@@ -44,6 +46,15 @@ func decodeDuration(_, to reflect.Type, value any) (any, error) {
 		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m, 1h or 30d", text)
 	}
 	return d, nil
+}
+
+// decodeWhole refuses to cut a number where a whole one is wanted.
+func decodeWhole(_, to reflect.Type, value any) (any, error) {
+	f, ok := value.(float64)
+	if whole := to.Kind() == reflect.Int || to.Kind() == reflect.Int64; ok && whole && f != math.Trunc(f) {
+		return nil, fmt.Errorf("\"%v\" is not %s", value, wanted(to.Kind()))
+	}
+	return value, nil
 }
 
 // parseDuration is time.ParseDuration that knows whole days, too.

@@ -165,6 +165,7 @@ func TestBadConfiguration(t *testing.T) {
 		"a list for an adress": {"addr: [a, b]\n", nil, nil, `config.yaml): "[a b]" is not a text`},
 		"no number":            {"kernel_uid: abc\n", nil, nil, `config.yaml): "abc" is not a whole number`},
 		"no number, nested":    {"", []string{"CELLBLOCK_PROFILES_SESSION_PIDS=many"}, nil, `profiles.session.pids (CELLBLOCK_PROFILES_SESSION_PIDS): "many" is not a whole number`},
+		"half a session":       {"sessions: {max: 1.5}\n", nil, nil, `config.yaml): "1.5" is not a whole number`},
 		"no number, fraction":  {"profiles: {session: {cpus: all}}\n", nil, nil, `"all" is not a number`},
 		"neither true nor not": {"allow_unenforced: maybe\n", nil, nil, `"maybe" is not true or false`},
 		"a duration's flag":    {"", []string{"CELLBLOCK_TIMEOUT_MAX=9"}, nil, `(CELLBLOCK_TIMEOUT_MAX): "9" is not a duration; write it as 90s`},

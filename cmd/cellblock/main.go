@@ -135,6 +135,7 @@ func addServerFlags(cmd *cobra.Command) {
 	flags.String("toolsets", "", "groups of tools to offer: execute, sessions, files, images (default execute,sessions,files)")
 	flags.String("on-shutdown", "", "what becomes of kernels when this process is stopped: keep or stop (default keep under serve, stop under stdio)")
 	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
+	addLimitFlags(flags)
 }
 
 // configFor loads the configuration as a command sees it.

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellblock/sessions"
+)
+
+// limits are the settings that bound something. All can be given as a flag, too.
+var limits = []struct{ key, usage string }{
+	{"timeout.default", "how long a cell may run when the call does not say"},
+	{"timeout.max", "the most that a call may ask for"},
+	{"sessions.per_owner", "sessions with a kernel, of one owner"},
+	{"sessions.max", "sessions with a kernel, of all owners"},
+	{"sessions.max_running", "cells that run, of all sessions"},
+	{"sessions.max_waiting", "cells that wait, of all sessions"},
+	{"sessions.max_queue", "cells that wait, of one session"},
+	{"sessions.min_free_memory", "memory that must be free for another kernel"},
+	{"sessions.workspace_max_bytes", "how much a workspace may hold"},
+	{"sessions.minted_idle", "how long a session without a given name is kept unused"},
+	{"sessions.idle_timeout", "how long a kernel is kept unused"},
+	{"sessions.max_life", "how long a kernel lives"},
+	{"sessions.unattended", "how long a kernel goes on without a server"},
+	{"languages.python.idle_timeout", "how long a Python kernel is kept unused (default: as others)"},
+	{"languages.python.max_life", "how long a Python kernel lives (default: as others)"},
+	{"history.max_age", "how long outputs are kept"},
+	{"history.max_bytes", "what the history may take on the disk"},
+	{"profiles.session.memory", "memory of one kernel and all that it starts"},
+	{"profiles.session.cpus", "cores of one kernel"},
+	{"profiles.session.pids", "processes and threads of one kernel"},
+	{"profiles.session.file_size", "the largest file"},
+	{"profiles.session.tmp", "size of /tmp"},
+	{"profiles.session.files", "open files of one process"},
+}
+
+// addLimitFlags adds a flag for each limit.
+func addLimitFlags(flags *pflag.FlagSet) {
+	base := defaults()
+	for _, l := range limits {
+		usage := l.usage
+		if value := base[l.key]; value != nil {
+			usage += fmt.Sprintf(" (default %v)", value)
+		}
+		flags.String(flagName(l.key), "", usage)
+	}
+}
+
+// withEnds are runtimes with what the configuration says of how long kernels of their language live.
+func (c *Config) withEnds(runtimes map[string]sessions.Runtime) map[string]sessions.Runtime {
+	all := map[string]sessions.Runtime{}
+	for name, r := range runtimes {
+		r.IdleTimeout, r.MaxLife = orInherit(c.Languages[name].IdleTimeout), orInherit(c.Languages[name].MaxLife)
+		all[name] = r
+	}
+	return all
+}
+
+// orInherit is orNone for what may not be set.
+func orInherit(d *time.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return orNone(*d)
+}
