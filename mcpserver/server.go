@@ -46,6 +46,7 @@ type Config struct {
 type service struct {
 	Config
 	budget budget
+	access *Access
 	// notify sends a notification to the caller of a request.
 	notify func(ctx context.Context, method string, params map[string]any) error
 }
@@ -79,6 +80,7 @@ func (cfg Config) languages() []string {
 }
 
 func (s *service) server() *server.MCPServer {
+	s.access = s.newAccess()
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterList)
 	srv := server.NewMCPServer("cellblock", s.Version,
