@@ -9,7 +9,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
@@ -63,7 +62,8 @@ func (s *service) languageOf(ctx context.Context, name string) (string, error) {
 			WithHint("its name must end like one in %s", strings.Join(s.Languages, " or "))
 	}
 	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
-		return "", auth.NeedsScope("running "+languageTitle(language), scope)
+		return "", fault.New(fault.Forbidden, "running %s needs the scope %q, which this token does not have", languageTitle(language), scope).
+			WithHint("use a token with the scope %q", scope)
 	}
 	return language, nil
 }

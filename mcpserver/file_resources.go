@@ -13,7 +13,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions/files"
@@ -38,14 +37,15 @@ func (s *service) fileResource(ctx context.Context, r mcp.ReadResourceRequest) (
 	contents, err := s.readFileResource(ctx, r.Params.URI)
 	if err != nil {
 		transport.Fail(ctx, err)
-		return nil, fmt.Errorf("%s", plain(fault.Text(err)))
+		return nil, shown{err}
 	}
 	return []mcp.ResourceContents{contents}, nil
 }
 
 func (s *service) readFileResource(ctx context.Context, uri string) (mcp.ResourceContents, error) {
 	if !s.Allowed(ctx, ScopeFilesRead) {
-		return nil, auth.NeedsScope("reading this resource", ScopeFilesRead)
+		return nil, fault.New(fault.Forbidden, "reading files needs the scope %q, which this token does not have", ScopeFilesRead).
+			WithHint("use a token with the scope %q", ScopeFilesRead)
 	}
 	id, name, err := parseFileURI(uri)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
@@ -130,15 +129,23 @@ func (s *service) resource(read reading) server.ResourceTemplateHandlerFunc {
 		contents, err := s.readResource(ctx, r.Params.URI, read)
 		if err != nil {
 			transport.Fail(ctx, err)
-			return nil, fmt.Errorf("%s", plain(fault.Text(err)))
+			return nil, shown{err}
 		}
 		return contents, nil
 	}
 }
 
+// shown is an error as the reader of a resource gets to see it, with its hint.
+type shown struct{ err error }
+
+func (e shown) Error() string { return plain(fault.Text(e.err)) }
+
+func (e shown) Unwrap() error { return e.err }
+
 func (s *service) readResource(ctx context.Context, uri string, read reading) ([]mcp.ResourceContents, error) {
 	if !s.Allowed(ctx, ScopeRead) {
-		return nil, auth.NeedsScope("reading this resource", ScopeRead)
+		return nil, fault.New(fault.Forbidden, "reading resources needs the scope %q, which this token does not have", ScopeRead).
+			WithHint("use a token with the scope %q", ScopeRead)
 	}
 	a, err := parseAddress(uri, int64(s.budget.chars))
 	if err != nil {
@@ -293,4 +300,15 @@ func notebookResource(a sessions.Account) mcp.Resource {
 		mcp.WithResourceDescription(about), mcp.WithLastModified(stamp(a.Used)))
 	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{SessionMeta: entry}}
 	return r
+}
+
+// filterTemplates takes from a list what the caller may not read.
+func (s *service) filterTemplates(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, result *mcp.ListResourceTemplatesResult) {
+	result.ResourceTemplates = slices.DeleteFunc(result.ResourceTemplates, func(t mcp.ResourceTemplate) bool {
+		scope := ScopeRead
+		if strings.Contains(t.URITemplate.Raw(), filesPath) {
+			scope = ScopeFilesRead
+		}
+		return !s.Allowed(ctx, scope)
+	})
 }

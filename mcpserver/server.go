@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/audit"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -38,6 +39,8 @@ type Config struct {
 	Logger *slog.Logger
 	// StateKey seals what a client brings back with the answer to a cell's input(). Nil: a new one.
 	StateKey transport.SessionKey
+	// Audit is told of every call. Nil: nobody is.
+	Audit *audit.Log
 	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
 	Languages []string
 }
@@ -46,7 +49,8 @@ type Config struct {
 type service struct {
 	Config
 	budget budget
-	access *Access
+	// readOnly names the tools that change nothing.
+	readOnly map[string]bool
 	// notify sends a notification to the caller of a request.
 	notify func(ctx context.Context, method string, params map[string]any) error
 }
@@ -80,16 +84,18 @@ func (cfg Config) languages() []string {
 }
 
 func (s *service) server() *server.MCPServer {
-	s.access = s.newAccess()
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterList)
 	srv := server.NewMCPServer("cellblock", s.Version,
 		server.WithTitle("cellblock"), server.WithInstructions(instructions),
-		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false), server.WithResourceRecovery(),
+		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false),
 		server.WithHooks(hooks),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),
+		server.WithToolHandlerMiddleware(s.audited), server.WithResourceHandlerMiddleware(s.auditedResource), server.WithResourceRecovery(),
 		server.WithToolHandlerMiddleware(s.recovered), server.WithToolHandlerMiddleware(s.guarded))
+	s.readOnly = map[string]bool{}
 	for _, t := range s.tools() {
+		s.readOnly[t.name] = t.readOnly
 		srv.AddTool(t.tool(), t.handle)
 	}
 	s.addResources(srv, hooks)

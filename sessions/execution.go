@@ -244,4 +244,7 @@ func (e *Execution) finish(result Result, err error) {
 	e.phase, e.told, e.result.Unsaved = PhaseEnded, told, unsaved
 	e.mu.Unlock()
 	close(e.done)
+	if told := e.session.manager.cfg.Ended; told != nil {
+		told(e.session.key.owner, e)
+	}
 }

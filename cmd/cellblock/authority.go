@@ -29,10 +29,7 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 
 // handler is the whole site.
 func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string) http.Handler {
-	bearer := auth.BearerOptions{Logger: a.logger, ScopePrefix: env.ScopePrefix}
-	if env.AsksForScopes() {
-		bearer.Scopes = a.access.Scopes()
-	}
+	bearer := auth.BearerOptions{Logger: a.logger}
 	if env.Issuer != "" {
 		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
 	}
@@ -40,12 +37,11 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Authorize: a.authorize, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
-			auth.InsufficientScope(w, bearer, err)
+			auth.InsufficientScope(w, bearer, missingScope(err))
 		},
 	})
 	return web.New(web.Config{
 		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
-		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
 		Drain:  a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,

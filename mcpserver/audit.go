@@ -1,0 +1,175 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/audit"
+	"cellblock/internal/fault"
+	"cellblock/internal/request"
+	"cellblock/sessions"
+)
+
+// readResource is what stands for a tool in the audit log where a resource was read.
+const readResource = "resources/read"
+
+// audited has every call of a tool told to the audit log: before anything of it is done if it may change something, and
+// how it went.
+func (s *service) audited(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	if s.Audit == nil {
+		return next
+	}
+	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		e := s.auditEntry(ctx)
+		e.describe(r)
+		if !s.readOnly[r.Params.Name] {
+			e.Event = audit.Called
+			if err := s.Audit.Require(ctx, e.Entry); err != nil {
+				return toolError(err), nil
+			}
+		}
+		e.Code = "" // once is enough
+		began := time.Now()
+		result, err := next(ctx, r)
+		e.answer(result, err)
+		e.Seconds = time.Since(began).Seconds()
+		s.Audit.Append(e.Entry)
+		return result, err
+	}
+}
+
+// auditedResource is audited for the reading of a resource.
+func (s *service) auditedResource(next server.ResourceHandlerFunc) server.ResourceHandlerFunc {
+	if s.Audit == nil {
+		return next
+	}
+	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		e := s.auditEntry(ctx)
+		e.Tool, e.Files = readResource, []string{r.Params.URI}
+		if rest, ok := strings.CutPrefix(r.Params.URI, uriPrefix+"/"); ok {
+			e.Session, _, _ = strings.Cut(rest, "/")
+		}
+		began := time.Now()
+		contents, err := next(ctx, r)
+		e.ended(err)
+		e.Seconds = time.Since(began).Seconds()
+		s.Audit.Append(e.Entry)
+		return contents, err
+	}
+}
+
+// auditEntry is an entry for the audit log, about one call.
+type auditEntry struct{ audit.Entry }
+
+func (s *service) auditEntry(ctx context.Context) auditEntry {
+	info := request.FromContext(ctx)
+	owner, _ := s.Owner(ctx) // the call itself says what is wrong with it
+	return auditEntry{audit.Entry{
+		Event: audit.Answered, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject, Client: clientName(ctx),
+	}}
+}
+
+// describe adds what a call says. Arguments that are not in order are left to the call to refuse.
+func (e *auditEntry) describe(r mcp.CallToolRequest) {
+	e.Tool = r.Params.Name
+	e.Scope, _ = RequiredScope(e.Tool)
+	if language, ok := strings.CutSuffix(e.Scope, executeSuffix); ok {
+		e.Language = language
+	}
+	text := func(name string) string {
+		var s string
+		if raw, given := argumentsOf(r).value(name); given {
+			_ = json.Unmarshal(raw, &s)
+		}
+		return s
+	}
+	e.Session, e.OfIssuer, e.OfSubject = text("session_id"), text("issuer"), text("subject")
+	if path := text("path"); path != "" {
+		e.Files = []string{path}
+	}
+	if e.Code = text("code"); e.Code != "" {
+		e.CodeSHA256, e.CodeBytes = digest(e.Code), len(e.Code)
+	}
+}
+
+func digest(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:])
+}
+
+// answer adds how a call of a tool went.
+func (e *auditEntry) answer(result *mcp.CallToolResult, err error) {
+	e.Event = audit.Answered
+	if e.ended(err); err != nil || result == nil {
+		return
+	}
+	meta := map[string]any{}
+	if result.Meta != nil {
+		meta = result.Meta.AdditionalFields
+	}
+	if said, ok := meta[ExecutionMeta].(map[string]any); ok {
+		e.Session, _ = said["session_id"].(string)
+		e.Execution, _ = said["execution_id"].(int)
+		if phase, _ := said["phase"].(sessions.Phase); phase != sessions.PhaseEnded {
+			e.Status = string(phase)
+		}
+	}
+	if result.IsError {
+		e.Status = "error"
+		if failed, ok := meta[ErrorMeta].(map[string]any); ok {
+			kind, _ := failed["kind"].(fault.Kind)
+			e.refused(kind, textOf(result))
+		}
+	}
+}
+
+// ended adds how a call went that ended with err.
+func (e *auditEntry) ended(err error) {
+	if e.Status = "ok"; err != nil {
+		e.refused(fault.KindOf(err), err.Error())
+	}
+}
+
+func (e *auditEntry) refused(kind fault.Kind, why string) {
+	e.Status, e.Reason = kind.String(), why
+	if kind == fault.Forbidden || kind == fault.Unauthenticated {
+		e.Event = audit.Denied
+	}
+}
+
+// textOf is what an error says.
+func textOf(result *mcp.CallToolResult) string {
+	for _, block := range result.Content {
+		if text, ok := block.(mcp.TextContent); ok && strings.HasPrefix(text.Text, "Error: ") {
+			return strings.TrimPrefix(text.Text, "Error: ")
+		}
+	}
+	return ""
+}
+
+// CellEnded is the entry that tells the audit log how a cell went.
+func CellEnded(owner sessions.Owner, e *sessions.Execution) audit.Entry {
+	info := e.Info()
+	entry := audit.Entry{
+		Event: audit.Ended, Issuer: owner.Issuer, Subject: owner.Subject, Client: info.Caller, Session: e.SessionID(), Execution: info.Number,
+		Language: e.Language(), CodeSHA256: digest(info.Code), CodeBytes: len(info.Code), Seconds: info.Duration.Seconds(),
+		Status: string(info.Result.Status), MoreFiles: info.Result.MoreFiles,
+	}
+	for _, change := range info.Result.Files {
+		entry.Files = append(entry.Files, change.Path)
+	}
+	if info.Err != nil {
+		entry.Status, entry.Reason = fault.KindOf(info.Err).String(), info.Err.Error()
+	}
+	if death := info.Result.Death; death != nil {
+		entry.Reason = death.Cause
+	}
+	return entry
+}
