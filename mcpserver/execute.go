@@ -195,7 +195,7 @@ func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
 		for _, out := range late.Outputs {
 			shown.add(out)
 		}
-		blocks := shown.blocks(room, s.bounds())
+		blocks := shown.blocks(room, bounds{})
 		if len(blocks) == 0 {
 			continue
 		}

@@ -267,7 +267,7 @@ func TestFullQueue(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		w.run("s", "1+1").expect(t, true, `session "s" already has 32 cells waiting`, "Hint: wait for them", "interrupt_session")
+		w.run("s", "1+1").expect(t, true, `session "s" has 32 cells waiting`, "Hint: wait for them", "interrupt_session")
 		w.execute("s2", "1+1", map[string]any{"wait_seconds": 1}).expect(t, false, "2")
 		w.get("s", 33, map[string]any{"wait_seconds": 1.5}).expect(t, false, "waiting for 31 cells before it in the session")
 		if got := w.get("s", 33, map[string]any{"wait_seconds": 100}); got.isError {
