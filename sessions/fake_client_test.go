@@ -17,6 +17,7 @@ type fakeClient struct {
 	done chan struct{}
 	// server has launched the kernel.
 	server int64
+	born   time.Time
 
 	mu       sync.Mutex
 	err      error
@@ -38,7 +39,7 @@ func (c *fakeClient) Ready(ctx context.Context) error {
 }
 
 func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
-	return kernels.Stats{}, c.Ready(ctx)
+	return kernels.Stats{Starved: time.Since(c.born) * c.p.starving / 100}, c.Ready(ctx)
 }
 
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
@@ -70,7 +71,8 @@ func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, serv
 	return e, nil
 }
 
-// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "stubborn" (only a restart ends it), "steps N",
+// play does what a cell's code says: "sleep 3s" (ends early when interrupted), "slow 3s" (ends
+// so long after it was interrupted), "stubborn" (only a restart ends it), "steps N",
 // "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
 func (c *fakeClient) play(e *fakeCell) {
 	word, rest, _ := strings.Cut(e.code, " ")
@@ -82,6 +84,18 @@ func (c *fakeClient) play(e *fakeCell) {
 		case <-time.After(d):
 			e.end(kernels.Result{Status: kernels.StatusOK})
 		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+		case <-e.done:
+		}
+	case "slow": // to end when it is interrupted
+		d, _ := time.ParseDuration(rest)
+		select {
+		case <-e.awaitSignal("interrupt"):
+		case <-e.done:
+			return
+		}
+		select {
+		case <-time.After(d):
 			e.fail("KeyboardInterrupt")
 		case <-e.done:
 		}

@@ -23,7 +23,8 @@ type fakeProvisioner struct {
 	readyErr   atomic.Pointer[error]
 	connectErr atomic.Pointer[error]
 	restartErr error
-	unplugged  atomic.Bool // cells cannot be sent: the connection is down
+	unplugged  atomic.Bool   // cells cannot be sent: the connection is down
+	starving   time.Duration // how much of their time kernels wait for a processor, in per cent
 
 	launched atomic.Int64
 	live     atomic.Int64
@@ -143,7 +144,7 @@ func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels
 	if h.client != nil { // an earlier process has launched it
 		return adoptingClient{h.client, h.server}, nil
 	}
-	c := &fakeClient{p: p, server: h.server, late: o.Late, done: make(chan struct{})}
+	c := &fakeClient{p: p, server: h.server, late: o.Late, born: time.Now(), done: make(chan struct{})}
 	h.client = c
 	p.mu.Lock()
 	defer p.mu.Unlock()

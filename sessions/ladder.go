@@ -35,10 +35,14 @@ func (r *run) climb(grace time.Duration) {
 	r.replace("the kernel was restarted because the cell did not stop when it was interrupted")
 }
 
-// try takes one rung: act tells whether it is worth waiting for, and then the cell has the rest of grace to end.
+// try takes one rung: act tells whether it is worth waiting for, and then the cell has the rest of grace to end. What its
+// kernel misses of that, because others have the processor, it gets once more: a cell that would stop must not cost its
+// session all variables because the machine is busy.
 func (r *run) try(grace time.Duration, act func(context.Context) bool) bool {
 	ctx, cancel := context.WithTimeout(r.s.ctx, grace)
 	defer cancel()
+	client, before := r.s.kernel.client, make(chan time.Duration, 1)
+	go func() { before <- starved(ctx, client) }()
 	if !act(ctx) {
 		return r.over()
 	}
@@ -46,9 +50,45 @@ func (r *run) try(grace time.Duration, act func(context.Context) bool) bool {
 	case <-r.ended:
 		return true
 	case <-ctx.Done():
-		return r.over()
 	}
+	return r.over() || r.extend(grace, client, <-before)
 }
+
+// maxExtension bounds how often a rung's grace is given again.
+const maxExtension = 4
+
+// extend waits for the cell's end for as long as its kernel did not get to run within its grace.
+func (r *run) extend(grace time.Duration, c client, before time.Duration) bool {
+	for left := maxExtension * grace; left > 0 && before >= 0 && r.s.ctx.Err() == nil; {
+		now := starved(r.s.ctx, c)
+		missed := min(now-before, grace, left)
+		if missed < grace/4 {
+			break
+		}
+		before, left = now, left-missed
+		select {
+		case <-r.ended:
+			return true
+		case <-time.After(missed):
+		case <-r.s.ctx.Done():
+		}
+	}
+	return r.over()
+}
+
+// starved is how long a kernel has waited for a processor so far; negative if that cannot be found out soon.
+func starved(ctx context.Context, c client) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, starvedTime)
+	defer cancel()
+	stats, err := c.Stats(ctx)
+	if err != nil {
+		return -1
+	}
+	return stats.Starved
+}
+
+// starvedTime bounds the question whether a kernel gets to run.
+const starvedTime = time.Second
 
 // interrupt asks the cell to stop, once the kernel has taken it: what comes before that is lost. It asks again when half of
 // the time is over, for kernels that lose what comes between taking a request and running it.

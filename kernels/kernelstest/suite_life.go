@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,4 +299,25 @@ func testStats(f *suite) {
 		f.Errorf("stats %+v", s)
 	}
 	f.Logf("an idle kernel: %d MB, its shim: %.1f MB", s.Memory>>20, float64(s.ShimMemory)/(1<<20))
+	if _, err := os.Stat("/proc/self/schedstat"); f.s.Fake || err != nil {
+		return // nothing waits for a processor, or this host does not tell what does
+	}
+	b.want(crowd+"print('over')", "over")
+	crowded, err := b.client.Stats(f.ctx())
+	f.must(err)
+	if crowded.Starved < s.Starved+100*time.Millisecond {
+		f.Errorf("the kernel waited for a processor for %v before a crowd, and %v after it", s.Starved, crowded.Starved)
+	}
 }
+
+// crowd has far more processes compute, beside the kernel, than there are processors.
+const crowd = `import os, subprocess, sys, time
+loop = "import time\nend = time.time() + 1\nwhile time.time() < end: pass"
+cpus = os.sched_getaffinity(0)
+os.sched_setaffinity(0, {min(cpus)})
+many = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(4)]
+end = time.time() + 1
+while time.time() < end: pass
+for p in many: p.wait()
+os.sched_setaffinity(0, cpus)
+`

@@ -69,6 +69,17 @@ func parseStat(text []byte) (process, error) {
 	return p, failed
 }
 
+// starved returns how long a process's main thread has waited for a processor; 0 if that is not known.
+func starved(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	f := strings.Fields(string(text)) // on a processor, waiting for one, how often it got one
+	if err != nil || len(f) != 3 {
+		return 0
+	}
+	waited, _ := strconv.ParseInt(f[1], 10, 64)
+	return time.Duration(waited)
+}
+
 // processes returns everything in this pid namespace that /proc shows. What ends meanwhile is left out.
 func processes() ([]process, error) {
 	dir, err := os.Open("/proc")

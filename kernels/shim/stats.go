@@ -31,7 +31,11 @@ func (s *Shim) stats() (stream.Stats, error) {
 	}
 	s.mu.Lock()
 	st.CPU -= s.cpuBefore
+	k := s.kernel
 	s.mu.Unlock()
+	if k != nil {
+		st.Starved = starved(k.pid)
+	}
 	return st, nil
 }
 

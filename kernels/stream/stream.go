@@ -229,6 +229,9 @@ type Reply struct {
 type Stats struct {
 	// CPU is processor time used since the kernel started, in nanoseconds; all processes of the container or sandbox.
 	CPU time.Duration `json:"cpu_ns"`
+	// Starved is how long the kernel's main thread has been ready to run since it started, but had no processor because
+	// others had them or its limit was reached, in nanoseconds; 0 where the host does not tell (proc(5), "schedstat").
+	Starved time.Duration `json:"starved_ns,omitempty"`
 	// Memory is what counts against the limit now, in bytes; MemoryPeak the most so far; MemoryLimit 0 when unlimited.
 	Memory      int64 `json:"memory"`
 	MemoryPeak  int64 `json:"memory_peak,omitempty"`
