@@ -16,9 +16,17 @@ import (
 // ExecuteFile is the name of a tool that is no language's, though it is called like one.
 const ExecuteFile = "execute_file"
 
-// languageEndings say which language a script is in.
-var languageEndings = map[string]string{
-	".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "typescript", ".sh": "bash", ".r": "r",
+// scriptEndings are how names of scripts in a language end, where not in a point and the language's name.
+var scriptEndings = map[string][]string{
+	"python": {".py"}, "javascript": {".js", ".mjs", ".cjs"}, "typescript": {".ts", ".mts"}, "bash": {".sh", ".bash"}, "r": {".r"},
+	"julia": {".jl"}, "ruby": {".rb"}, "sql": {".sql"},
+}
+
+func endingsOf(language string) []string {
+	if endings := scriptEndings[language]; endings != nil {
+		return endings
+	}
+	return []string{"." + language}
 }
 
 func (s *service) executeFileTool() toolSpec {
@@ -27,6 +35,7 @@ func (s *service) executeFileTool() toolSpec {
 		description: "Run a session's script like a cell: what it defines stays.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
+			mcp.WithString("language", mcp.Enum(s.Languages...), mcp.Description("If the name's ending does not tell")),
 			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
 			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
 		},
@@ -35,15 +44,15 @@ func (s *service) executeFileTool() toolSpec {
 }
 
 func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "session_id", "path", "timeout_seconds", "wait_seconds")
-	name := a.required("path")
+	a := argumentsOf(r, "session_id", "path", "language", "timeout_seconds", "wait_seconds")
+	name, language := a.required("path"), a.text("language")
 	request := sessions.Request{
 		SessionID: a.required("session_id"), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout), Caller: clientName(ctx),
 	}
 	wait := a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)
 	if err == nil {
-		request.Language, err = s.languageOf(ctx, name)
+		request.Language, err = s.languageOf(ctx, name, language)
 	}
 	if err == nil {
 		request.Code, err = s.scriptCode(ctx, owner, request, name)
@@ -54,18 +63,43 @@ func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.
 	return s.runCell(ctx, r, owner, request, wait)
 }
 
-// languageOf returns the language of a script, which the caller may run.
-func (s *service) languageOf(ctx context.Context, name string) (string, error) {
-	language := languageEndings[strings.ToLower(path.Ext(name))]
-	if !slices.Contains(s.Languages, language) {
-		return "", fault.New(fault.Invalid, "path: %q is no script in a language that runs here", clean(name)).
-			WithHint("its name must end like one in %s", strings.Join(s.Languages, " or "))
+// languageOf returns the language of a script, which the caller may run: the one that he names, or else that of its ending.
+func (s *service) languageOf(ctx context.Context, name, named string) (string, error) {
+	language := strings.ToLower(named)
+	if named == "" {
+		language = s.endingLanguage(name)
+	}
+	switch {
+	case language == "":
+		return "", fault.New(fault.Invalid, "path: %q does not end like a script in a language that runs here", clean(name)).
+			WithHint("give its language: %s", s.languageChoices())
+	case !slices.Contains(s.Languages, language):
+		return "", fault.New(fault.Invalid, "language: %q does not run here", clean(named)).WithHint("it may be %s", s.languageChoices())
 	}
 	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
 		return "", fault.New(fault.Forbidden, "running %s needs the scope %q, which this token does not have", languageTitle(language), scope).
 			WithHint("use a token with the scope %q", scope)
 	}
 	return language, nil
+}
+
+// endingLanguage is the language that a script's name tells, "" if it tells none that runs here.
+func (s *service) endingLanguage(name string) string {
+	ending := strings.ToLower(path.Ext(name))
+	i := slices.IndexFunc(s.Languages, func(language string) bool { return slices.Contains(endingsOf(language), ending) })
+	if i < 0 {
+		return ""
+	}
+	return s.Languages[i]
+}
+
+// languageChoices are the languages that run here, with their endings.
+func (s *service) languageChoices() string {
+	var choices []string
+	for _, language := range s.Languages {
+		choices = append(choices, language+" ("+strings.Join(endingsOf(language), ", ")+")")
+	}
+	return strings.Join(choices, ", ")
 }
 
 // scriptCode is the cell that runs a script.

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"unicode/utf8"
 
 	"cellblock/kernels"
@@ -79,7 +81,9 @@ func TestFileTools(t *testing.T) {
 
 		w.call("execute_file", of("sub/a.py")).expect(t, false, `/sub/a.py"`, "[session s · cell 1 · ok")
 		w.call("execute_file", of("nothing.py")).expect(t, true, `there is no "nothing.py"`)
-		w.call("execute_file", of("data.bin")).expect(t, true, "no script in a language", "python")
+		w.call("execute_file", of("data.bin")).expect(t, true, "does not end like a script", "language: python (.py)")
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "data.bin", "language": "Python"}).expect(t, false, `/data.bin"`, "ok")
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "language": "cobol"}).expect(t, true, `"cobol" does not run here`, "it may be python (.py)")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "wait_seconds": -1}).expect(t, true, "wait_seconds")
 
 		w.call("delete_file", of("sub")).expect(t, true, "recursive=true")
@@ -103,6 +107,38 @@ func TestExecuteFileNeedsTheLanguage(t *testing.T) {
 	if n := len(w.kernels.Launched()); n != 0 {
 		t.Errorf("%d kernels were launched", n)
 	}
+}
+
+// A script of any language runs, in a session of that language.
+func TestExecuteFileInAnyLanguage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *sessions.Config) {
+			c.Runtimes["javascript"] = sessions.Runtime{RunFile: "print js {path}"}
+			c.Runtimes["julia"] = sessions.Runtime{}
+			c.Runtimes["lua"] = sessions.Runtime{RunFile: "print lua {path}"}
+		})
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.scopes = append(w.scopes, "javascript:execute", "julia:execute", "lua:execute")
+		for _, name := range []string{"a.MJS", "b.lua", "c.jl", "d.py", "e", "f.rb"} {
+			w.write(name, nil).expect(t, false)
+		}
+		of := func(session, name string, more ...string) map[string]any {
+			args := map[string]any{"session_id": session, "path": name}
+			if len(more) > 0 {
+				args["language"] = more[0]
+			}
+			return args
+		}
+		w.call("execute_file", of("s", "a.MJS")).expect(t, false, "js ", `/a.MJS"`, "ok")
+		w.call("execute_file", of("s", "e", "javascript")).expect(t, false, "js ", `/e"`)
+		w.call("execute_file", of("s", "d.py")).expect(t, true, "javascript session, it cannot run python")
+		w.call("execute_file", of("s", "d.py", "javascript")).expect(t, false, "js ", `/d.py"`)
+		w.call("execute_file", of("s", "c.jl")).expect(t, true, "Julia cannot run files", "let code do it")
+		w.call("execute_file", of("s", "b.lua")).expect(t, true, "it cannot run lua")
+		w.call("execute_file", of("s", "f.rb")).expect(t, true, "does not end like a script", "javascript (.js, .mjs, .cjs), julia (.jl), lua (.lua), python (.py)")
+		w.call("execute_file", of("s", "e")).expect(t, true, `"e" does not end like`)
+	})
 }
 
 func TestLiteral(t *testing.T) {
