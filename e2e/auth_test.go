@@ -90,12 +90,12 @@ var modernHeaders = http.Header{
 // Whoever has no good token is told 401 or 403 and where to get one; the log has the reason and never the token.
 func TestTokens(t *testing.T) {
 	s := start(t, "auto")
-	key := devKey(t, s.dataDir)
+	key := devKey(t, s.DataDir)
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := os.ReadFile(filepath.Join(s.dataDir, "dev_public_key.pem"))
+	public, err := os.ReadFile(filepath.Join(s.DataDir, "dev_public_key.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestTokens(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			resp, body := post(t, s.url, tt.token, callPython, modernHeaders)
+			resp, body := post(t, s.URL, tt.token, callPython, modernHeaders)
 			if resp.StatusCode != tt.want {
 				t.Fatalf("status %d, want %d:\n%s", resp.StatusCode, tt.want, body)
 			}
@@ -129,7 +129,7 @@ func TestTokens(t *testing.T) {
 			if tt.want == http.StatusForbidden {
 				wantText(t, resp.Header.Get("WWW-Authenticate"), "insufficient_scope", "python:execute")
 			}
-			if tt.token != "" && len(tt.token) > 20 && strings.Contains(s.logged(), tt.token) {
+			if tt.token != "" && len(tt.token) > 20 && strings.Contains(s.Log(), tt.token) {
 				t.Error("the token is in the log")
 			}
 		})
@@ -139,12 +139,12 @@ func TestTokens(t *testing.T) {
 // tools/list shows only what the token may call.
 func TestToolsListFollowsScopes(t *testing.T) {
 	s := start(t, "auto")
-	c := s.connect(t, s.token(t, "--scopes", "sessions:read"))
-	_, err := tryCall(t.Context(), c, "execute_python", map[string]any{"code": "1"})
+	c := s.Connect(t, s.Token(t, "--scopes", "sessions:read"), false)
+	_, err := c.Call(t.Context(), "execute_python", map[string]any{"code": "1"}, nil)
 	if err == nil {
 		t.Error("the call went through without python:execute")
 	}
-	_, body := post(t, s.url, s.token(t, "--scopes", "sessions:read"),
+	_, body := post(t, s.URL, s.Token(t, "--scopes", "sessions:read"),
 		strings.ReplaceAll(strings.Replace(callPython, "tools/call", "tools/list", 1), `"name":"execute_python","arguments":{"code":"1"},`, ""),
 		http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}})
 	if strings.Contains(body, "execute_python") || !strings.Contains(body, "list_sessions") {
@@ -156,30 +156,30 @@ func TestToolsListFollowsScopes(t *testing.T) {
 func TestOwnersAreApart(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		alice := s.connect(t, s.token(t, "--subject", "alice"))
-		bob := s.connect(t, s.token(t, "--subject", "bob"))
+		alice := s.Connect(t, s.Token(t, "--subject", "alice"), false)
+		bob := s.Connect(t, s.Token(t, "--subject", "bob"), false)
 		python(t, alice, "analysis", "secret = 'alice'; open('secret.txt', 'w').write(secret)")
 		r := python(t, bob, "analysis", "import os; print('secret' in globals(), os.listdir('.'))")
-		wantText(t, r.text, "False []")
+		wantText(t, r.Text, "False []")
 		r = python(t, bob, "analysis", `import os
 found = []
 for top in sorted(set(os.listdir('/')) - {'proc', 'sys', 'dev'}):
     for folder, _, files in os.walk('/' + top):
         found += [os.path.join(folder, f) for f in files if f == 'secret.txt']
 print(found)`)
-		wantText(t, r.text, "[]")
-		if text := call(t, bob, "list_sessions", nil).text; strings.Count(text, "analysis") != 1 {
+		wantText(t, r.Text, "[]")
+		if text := call(t, bob, "list_sessions", nil).Text; strings.Count(text, "analysis") != 1 {
 			t.Errorf("bob sees:\n%s", text)
 		}
 		call(t, bob, "close_session", map[string]any{"session_id": "analysis", "delete_files": true})
-		wantText(t, python(t, alice, "analysis", "print(secret, open('secret.txt').read())").text, "alice alice")
+		wantText(t, python(t, alice, "analysis", "print(secret, open('secret.txt').read())").Text, "alice alice")
 	})
 }
 
 // Browsers of other sites get nowhere.
 func TestForeignOriginAndHost(t *testing.T) {
 	s := start(t, "auto")
-	token := s.token(t)
+	token := s.Token(t)
 	for name, header := range map[string]http.Header{
 		"origin": {"Origin": {"https://evil.example"}},
 		"null":   {"Origin": {"null"}},
@@ -187,11 +187,11 @@ func TestForeignOriginAndHost(t *testing.T) {
 		for k, v := range modernHeaders {
 			header[k] = v
 		}
-		if resp, body := post(t, s.url, token, callPython, header); resp.StatusCode != http.StatusForbidden {
+		if resp, body := post(t, s.URL, token, callPython, header); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: status %d\n%s", name, resp.StatusCode, body)
 		}
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, strings.NewReader(callPython))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(callPython))
 	req.Host = "evil.example"
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
@@ -207,7 +207,7 @@ func TestForeignOriginAndHost(t *testing.T) {
 // Anybody may ask for health; it holds no secret.
 func TestHealth(t *testing.T) {
 	s := start(t, "auto")
-	resp, err := http.Get(strings.TrimSuffix(s.url, "/mcp") + "/health")
+	resp, err := http.Get(strings.TrimSuffix(s.URL, "/mcp") + "/health")
 	if err != nil {
 		t.Fatal(err)
 	}

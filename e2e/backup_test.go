@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	_ "modernc.org/sqlite"
 
+	"cellblock/e2e/rig"
 	"cellblock/sessions/history"
 )
 
@@ -24,8 +26,8 @@ type writeOn struct {
 	done     sync.WaitGroup
 }
 
-func (w *writeOn) run(t *testing.T, s *server, token string) {
-	c := s.connect(t, token)
+func (w *writeOn) run(t *testing.T, s *rig.Server, token string) {
+	c := s.Connect(t, token, false)
 	w.done.Go(func() {
 		for number := 1; ; number++ {
 			select {
@@ -34,8 +36,8 @@ func (w *writeOn) run(t *testing.T, s *server, token string) {
 			default:
 			}
 			code := fmt.Sprintf("print('%d begin ' + 'x' * 100_000 + ' %d end')", number, number) // too much for the database, so a file
-			if r := call(t, c, "execute_python", map[string]any{"session_id": "busy", "code": code}); r.isError {
-				t.Errorf("cell %d: %.300s", number, r.text)
+			if r := call(t, c, "execute_python", map[string]any{"session_id": "busy", "code": code}); r.IsError {
+				t.Errorf("cell %d: %.300s", number, r.Text)
 				return
 			}
 			w.mu.Lock()
@@ -56,8 +58,8 @@ func (w *writeOn) so() int {
 func TestBackupWhileTheServerWorks(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		token := s.token(t)
-		c := s.connect(t, token)
+		token := s.Token(t)
+		c := s.Connect(t, token, false)
 		python(t, c, "kept", "x = 42\nopen('note.txt', 'w').write('in the workspace')")
 		plot := python(t, c, "kept", "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]); plt.show()")
 		w := &writeOn{stop: make(chan struct{})}
@@ -65,7 +67,7 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 		waitFor(t, func() bool { return w.so() >= 5 || t.Failed() })
 
 		answered, dest := w.so(), filepath.Join(t.TempDir(), "copy")
-		said, code := cellblock(t, nil, "", "backup", "--data-dir", s.dataDir, dest)
+		said, code := cellblock(t, nil, "", "backup", "--data-dir", s.DataDir, dest)
 		close(w.stop)
 		w.done.Wait()
 		if code != 0 {
@@ -77,26 +79,26 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 				t.Errorf("%s is in the backup: %v", name, err)
 			}
 		}
-		if said, code := cellblock(t, nil, "", "backup", "--data-dir", s.dataDir, dest); code != 65 || !strings.Contains(said, "nothing is overwritten") {
+		if said, code := cellblock(t, nil, "", "backup", "--data-dir", s.DataDir, dest); code != 65 || !strings.Contains(said, "nothing is overwritten") {
 			t.Errorf("once more: exit status %d: %s", code, said)
 		}
 
 		restored := startIn(t, dest, runtime)
-		again := restored.connect(t, restored.token(t))
+		again := restored.Connect(t, restored.Token(t), false)
 		for number := 1; number <= answered; number++ {
 			r := call(t, again, "get_execution", map[string]any{"session_id": "busy", "execution_id": number})
 			for _, want := range []string{fmt.Sprintf("%d begin xxx", number), fmt.Sprintf("xxx %d end", number), fmt.Sprintf("cell %d · ok", number)} {
-				if !strings.Contains(r.text, want) {
-					t.Errorf("cell %d does not say %q, but %.300s", number, want, r.text)
+				if !strings.Contains(r.Text, want) {
+					t.Errorf("cell %d does not say %q, but %.300s", number, want, r.Text)
 				}
 			}
 		}
-		if r := call(t, again, "get_execution", map[string]any{"session_id": "kept", "execution_id": 2}); len(r.images) != 1 || r.images[0].Data != plot.images[0].Data {
-			t.Errorf("the plot: %s", r.text)
+		if r := call(t, again, "get_execution", map[string]any{"session_id": "kept", "execution_id": 2}); len(r.Images) != 1 || !bytes.Equal(r.Images[0], plot.Images[0]) {
+			t.Errorf("the plot: %s", r.Text)
 		}
 		next := python(t, again, "kept", "print(open('note.txt').read())")
-		wantText(t, next.text, "in the workspace", "cell 3", "variables")
-		wantText(t, python(t, c, "kept", "print('still', x)").text, "still 42")
+		wantText(t, next.Text, "in the workspace", "cell 3", "variables")
+		wantText(t, python(t, c, "kept", "print('still', x)").Text, "still 42")
 	})
 }
 
@@ -107,8 +109,8 @@ func TestDroppedOutputsAreTold(t *testing.T) {
 		t.Skip("SKIPPED: there is nothing here to run kernels with")
 	}
 	s := startIn(t, dir, runtime[0])
-	python(t, s.connect(t, s.token(t)), "old", "print('what was said')")
-	s.stop(t)
+	python(t, s.Connect(t, s.Token(t), false), "old", "print('what was said')")
+	s.Stop(t)
 	db, err := sql.Open("sqlite", filepath.Join(dir, history.FileName))
 	if err == nil {
 		_, err = db.Exec("UPDATE executions SET ended = ended - ?", int64(100*24*time.Hour))
@@ -121,18 +123,18 @@ func TestDroppedOutputsAreTold(t *testing.T) {
 	}
 
 	s = startIn(t, dir, runtime[0])
-	c := s.connect(t, s.token(t))
+	c := s.Connect(t, s.Token(t), false)
 	const told = "1 output of this cell, "
 	const day = "dropped by retention on 20"
 	get := func() string {
-		return call(t, c, "get_execution", map[string]any{"session_id": "old", "execution_id": 1}).text
+		return call(t, c, "get_execution", map[string]any{"session_id": "old", "execution_id": 1}).Text
 	}
 	waitFor(t, func() bool { return strings.Contains(get(), "retention") })
 	if text := get(); strings.Contains(text, "what was said") {
 		t.Errorf("it is said still: %s", text)
 	}
 	wantText(t, get(), told, day, "cell 1 · ok")
-	wantText(t, call(t, c, "list_executions", map[string]any{"session_id": "old"}).text, "print('what was said')", "ok")
+	wantText(t, call(t, c, "list_executions", map[string]any{"session_id": "old"}).Text, "print('what was said')", "ok")
 	read := func(uri string) (*mcp.ReadResourceResult, error) {
 		return c.ReadResource(t.Context(), mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: "cellblock://sessions/old/executions/1/" + uri}})
 	}

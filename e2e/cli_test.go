@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,8 +44,8 @@ func cellblockSplit(t *testing.T, env []string, stdin string, args ...string) (s
 // exec streams what a cell prints to stdout, saves its images, and tells failure by its exit status.
 func TestExecCommand(t *testing.T) {
 	s := start(t, "auto")
-	env := []string{"CELLBLOCK_URL=" + s.url}
-	data := []string{"--data-dir", s.dataDir}
+	env := []string{"CELLBLOCK_URL=" + s.URL}
+	data := []string{"--data-dir", s.DataDir}
 	images := t.TempDir()
 
 	stdout, stderr, code := cellblockSplit(t, env, "", append(data, "exec", "--session", "cli", "x = 20\nprint('printed')\nx + 1")...)
@@ -98,9 +97,9 @@ func TestExecCommand(t *testing.T) {
 // What a cell prints appears while it runs, and Ctrl-C stops the cell.
 func TestExecIsLive(t *testing.T) {
 	s := start(t, "auto")
-	cmd := exec.CommandContext(t.Context(), rig.Cellblock(), "--data-dir", s.dataDir, "exec", "--session", "live",
+	cmd := exec.CommandContext(t.Context(), rig.Cellblock(), "--data-dir", s.DataDir, "exec", "--session", "live",
 		"print('it runs')\nimport time\ntime.sleep(600)")
-	cmd.Env = rig.Environment("CELLBLOCK_URL=" + s.url)
+	cmd.Env = rig.Environment("CELLBLOCK_URL=" + s.URL)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +119,8 @@ func TestExecIsLive(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("an interrupted exec ended with status 0")
 	}
-	c := s.connect(t, s.token(t))
-	waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).text, "idle") })
+	c := s.Connect(t, s.Token(t), false)
+	waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).Text, "idle") })
 }
 
 // A one-line request on a pipe that closes at once is answered before the process ends.
@@ -202,16 +201,13 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 // After SIGTERM nothing of a server's kernels is left.
 func TestGracefulStopLeavesNothing(t *testing.T) {
 	s := start(t, "local")
-	c := s.connect(t, s.token(t))
+	c := s.Connect(t, s.Token(t), false)
 	marker := newMarker()
 	python(t, c, "busy", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 	if !processRuns(marker) {
 		t.Fatal("the cell's child does not run")
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	<-s.exited
+	s.Stop(t)
 	if processRuns(marker) {
 		t.Error("the cell's child outlived its server")
 	}
@@ -293,19 +289,19 @@ func TestOrphansAreSwept(t *testing.T) {
 		dir := t.TempDir()
 		killed := startIn(t, dir, runtime)
 		marker := newMarker()
-		python(t, killed.connect(t, killed.token(t)), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
+		python(t, killed.Connect(t, killed.Token(t), false), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 
-		start(t, runtime).stop(t) // another installation
+		start(t, runtime).Stop(t) // another installation
 		neighbour := startIn(t, dir, runtime)
 		if !processRuns(marker) {
 			t.Fatal("a second process on the data folder, or another installation, stopped the first one's kernels")
 		}
-		neighbour.stop(t)
-		killed.kill(t)
+		neighbour.Stop(t)
+		killed.Kill(t)
 		if !processRuns(marker) {
 			t.Fatal("the kernel ended with its server; there is nothing to sweep")
 		}
-		start(t, runtime).stop(t)
+		start(t, runtime).Stop(t)
 		for _, path := range []string{"cellblock.db", "cellblock.db-wal", "cellblock.db-shm"} {
 			if err := os.Remove(filepath.Join(dir, path)); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)

@@ -7,14 +7,16 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/rig"
 )
 
 const plotScript = `
@@ -38,7 +40,7 @@ print(len(rows), "rows by", __file__)
 func TestFilesRoundTrip(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		with := func(more ...any) map[string]any {
 			args := map[string]any{"session_id": "files"}
 			for i := 0; i < len(more); i += 2 {
@@ -46,33 +48,33 @@ func TestFilesRoundTrip(t *testing.T) {
 			}
 			return args
 		}
-		must := func(tool string, args map[string]any, parts ...string) result {
+		must := func(tool string, args map[string]any, parts ...string) rig.Result {
 			t.Helper()
 			r := call(t, c, tool, args)
-			if r.isError {
-				t.Errorf("%s failed:\n%s", tool, r.text)
+			if r.IsError {
+				t.Errorf("%s failed:\n%s", tool, r.Text)
 			}
-			wantText(t, r.text, parts...)
+			wantText(t, r.Text, parts...)
 			return r
 		}
 		must("write_file", with("path", "scripts/plot.py", "content", plotScript), "Wrote scripts/plot.py")
 		must("write_file", with("path", "data/in.csv", "content", "a,1\nb,2\nc,3\n"))
 		r := must("execute_file", with("path", "scripts/plot.py"), "3 rows by /workspace/scripts/plot.py", "Files: plots/line.png (new, ", "cell 1 · ok")
-		if strings.Contains(r.text, "earlier session") {
-			t.Errorf("the first cell is told of an earlier session:\n%s", r.text)
+		if strings.Contains(r.Text, "earlier session") {
+			t.Errorf("the first cell is told of an earlier session:\n%s", r.Text)
 		}
 		must("execute_python", with("code", "rows, draw.__name__"), "'draw'")
 		must("list_files", with("glob", "*.png"), "plots/line.png · ", "[1 file, ")
 		must("read_file", with("path", "scripts/plot.py", "offset", 7, "limit", 1), "def draw():", "line")
-		if r := must("read_file", with("path", "plots/line.png"), "400×300 pixels"); len(r.images) != 1 || r.images[0].MIMEType != "image/png" {
-			t.Errorf("images: %+v", r.images)
+		if r := must("read_file", with("path", "plots/line.png"), "400×300 pixels"); len(r.Images) != 1 || http.DetectContentType(r.Images[0]) != "image/png" {
+			t.Errorf("%d images", len(r.Images))
 		}
 		// What the server wrote is the kernel's to change; a traceback names the file.
 		must("execute_python", with("code", "open('data/in.csv', 'a').write('d,4\\n')\nimport os; os.rename('scripts/plot.py', 'scripts/old.py')"), "data/in.csv (changed, 16 bytes)")
 		must("write_file", with("path", "bad.py", "content", "def f():\n    return 1 / 0\n\nf()\n"))
 		r = call(t, c, "execute_file", with("path", "bad.py"))
-		wantText(t, r.text, "ZeroDivisionError", "/workspace/bad.py:2", "return 1 / 0")
-		if !r.isError {
+		wantText(t, r.Text, "ZeroDivisionError", "/workspace/bad.py:2", "return 1 / 0")
+		if !r.IsError {
 			t.Error("a script that fails is no error")
 		}
 		// Cells write what the server cannot foresee: of other modes, and it can be read and deleted all the same.
@@ -88,46 +90,46 @@ func TestFilesRoundTrip(t *testing.T) {
 func TestFilesDoNotEscape(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
-		secret := filepath.Join(s.dataDir, "secret")
+		c := s.Connect(t, s.Token(t), false)
+		secret := filepath.Join(s.DataDir, "secret")
 		if err := os.WriteFile(secret, []byte("TOP SECRET"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		python(t, c, "evil", `
 import os, socket
-os.symlink("`+secret+`", "direct"); os.symlink("../../secret", "up"); os.symlink("`+s.dataDir+`", "dir"); os.symlink("/", "root")
+os.symlink("`+secret+`", "direct"); os.symlink("../../secret", "up"); os.symlink("`+s.DataDir+`", "dir"); os.symlink("/", "root")
 os.mkfifo("pipe"); sock = socket.socket(socket.AF_UNIX); sock.bind("sock")
 os.symlink("direct", "chain"); os.symlink("/proc/self/environ", "env")`)
 		of := func(path string) map[string]any { return map[string]any{"session_id": "evil", "path": path} }
 		for _, path := range []string{
 			"direct", "up", "dir/secret", "root/etc/passwd", "chain", "env", "pipe", "sock", "../../secret", secret, "dir/cellblock.db", "/workspace/../etc/passwd", "dir/../secret",
 		} {
-			if r := call(t, c, "read_file", of(path)); !r.isError || strings.Contains(r.text, "SECRET") {
-				t.Errorf("read %s: %s", path, r.text)
+			if r := call(t, c, "read_file", of(path)); !r.IsError || strings.Contains(r.Text, "SECRET") {
+				t.Errorf("read %s: %s", path, r.Text)
 			}
 		}
-		for _, path := range []string{"dir/new", "root/tmp/new", "../new", s.dataDir + "/new", "pipe"} {
+		for _, path := range []string{"dir/new", "root/tmp/new", "../new", s.DataDir + "/new", "pipe"} {
 			args := of(path)
 			args["content"] = "x"
-			if r := call(t, c, "write_file", args); !r.isError {
-				t.Errorf("write %s: %s", path, r.text)
+			if r := call(t, c, "write_file", args); !r.IsError {
+				t.Errorf("write %s: %s", path, r.Text)
 			}
 		}
 		for _, path := range []string{"dir/secret", "root/etc/passwd", "../../secret", "."} {
 			args := of(path)
 			args["recursive"] = true
-			if r := call(t, c, "delete_file", args); !r.isError {
-				t.Errorf("delete %s: %s", path, r.text)
+			if r := call(t, c, "delete_file", args); !r.IsError {
+				t.Errorf("delete %s: %s", path, r.Text)
 			}
 		}
-		wantText(t, call(t, c, "list_files", map[string]any{"session_id": "evil"}).text, "direct · link to ", "outside of the workspace and not followed", "pipe · pipe, socket")
+		wantText(t, call(t, c, "list_files", map[string]any{"session_id": "evil"}).Text, "direct · link to ", "outside of the workspace and not followed", "pipe · pipe, socket")
 
 		python(t, c, "evil", `
 import threading, os
 def race():
     while not os.path.exists("stop"):
         for make in (lambda: os.symlink("`+secret+`", "n"), lambda: os.mkfifo("n"), lambda: open("n", "w").write("mine"),
-                     lambda: os.mkdir("n"), lambda: os.symlink("`+s.dataDir+`", "n")):
+                     lambda: os.mkdir("n"), lambda: os.symlink("`+s.DataDir+`", "n")):
             try:
                 make(); os.rename("n", "x")
             except OSError:
@@ -148,12 +150,12 @@ thread = threading.Thread(target=race); thread.start()`)
 				if try.tool == "write_file" {
 					args["content"] = "ours"
 				}
-				r, err := tryCall(ctx, c, try.tool, args)
+				r, err := c.Call(ctx, try.tool, args, nil)
 				if err != nil {
 					t.Fatalf("%s: %v", try.tool, err)
 				}
-				if strings.Contains(r.text, "SECRET") || strings.Contains(r.text, "cellblock.db") {
-					t.Fatalf("%s %s: %s", try.tool, try.path, r.text)
+				if strings.Contains(r.Text, "SECRET") || strings.Contains(r.Text, "cellblock.db") {
+					t.Fatalf("%s %s: %s", try.tool, try.path, r.Text)
 				}
 			}
 		}
@@ -162,12 +164,12 @@ thread = threading.Thread(target=race); thread.start()`)
 			t.Errorf("the secret: %q %v", b, err)
 		}
 		for _, name := range []string{"new", "planted", "../new"} {
-			if _, err := os.Lstat(filepath.Join(s.dataDir, name)); err == nil {
+			if _, err := os.Lstat(filepath.Join(s.DataDir, name)); err == nil {
 				t.Errorf("%s was made in the data folder", name)
 			}
 		}
-		if r := call(t, c, "close_session", map[string]any{"session_id": "evil", "delete_files": true}); r.isError {
-			t.Error(r.text)
+		if r := call(t, c, "close_session", map[string]any{"session_id": "evil", "delete_files": true}); r.IsError {
+			t.Error(r.Text)
 		}
 	})
 }
@@ -175,7 +177,7 @@ thread = threading.Thread(target=race); thread.start()`)
 // Files are resources, and their owner's.
 func TestFileResources(t *testing.T) {
 	s := start(t, "auto")
-	c := s.connect(t, s.token(t))
+	c := s.Connect(t, s.Token(t), false)
 	python(t, c, "res", "open('a b.csv','w').write('x,y'); open('raw.bin','wb').write(bytes([0,255]))")
 	list, err := c.ListResources(t.Context(), mcp.ListResourcesRequest{})
 	if err != nil {
@@ -194,7 +196,7 @@ func TestFileResources(t *testing.T) {
 	if text, blob := readResource(t, c, "cellblock://sessions/res/files/raw.bin"); text != "" || blob != base64.StdEncoding.EncodeToString([]byte{0, 255}) {
 		t.Errorf("%q %q", text, blob)
 	}
-	other := s.connect(t, s.token(t, "--subject", "somebody-else"))
+	other := s.Connect(t, s.Token(t, "--subject", "somebody-else"), false)
 	var request mcp.ReadResourceRequest
 	request.Params.URI = "cellblock://sessions/res/files/raw.bin"
 	if got, err := other.ReadResource(t.Context(), request); err == nil {
@@ -202,7 +204,7 @@ func TestFileResources(t *testing.T) {
 	}
 }
 
-func readResource(t *testing.T, c *client.Client, uri string) (text, blob string) {
+func readResource(t *testing.T, c *rig.Client, uri string) (text, blob string) {
 	t.Helper()
 	var request mcp.ReadResourceRequest
 	request.Params.URI = uri
@@ -221,10 +223,10 @@ func readResource(t *testing.T, c *client.Client, uri string) (text, blob string
 
 func TestFilesCommand(t *testing.T) {
 	s := start(t, "auto")
-	env := []string{"CELLBLOCK_URL=" + s.url}
+	env := []string{"CELLBLOCK_URL=" + s.URL}
 	run := func(stdin string, args ...string) (string, string, int) {
 		t.Helper()
-		return cellblockSplit(t, env, stdin, append([]string{"--data-dir", s.dataDir, "files"}, args...)...)
+		return cellblockSplit(t, env, stdin, append([]string{"--data-dir", s.DataDir, "files"}, args...)...)
 	}
 	dir := t.TempDir()
 	var picture bytes.Buffer

@@ -8,7 +8,7 @@ import (
 // Bad input: each a clear error that names the field and the rule, and nothing is started for it.
 func TestBadInput(t *testing.T) {
 	s := start(t, "auto")
-	c := s.connect(t, s.token(t))
+	c := s.Connect(t, s.Token(t), false)
 	tests := map[string]struct {
 		args map[string]any
 		want []string
@@ -27,20 +27,20 @@ func TestBadInput(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r, err := tryCall(t.Context(), c, "execute_python", tt.args)
+			r, err := c.Call(t.Context(), "execute_python", tt.args, nil)
 			if err != nil {
 				t.Fatalf("a protocol error: %v", err)
 			}
-			if !r.isError {
-				t.Errorf("no error:\n%s", r.text)
+			if !r.IsError {
+				t.Errorf("no error:\n%s", r.Text)
 			}
-			wantText(t, r.text, tt.want...)
+			wantText(t, r.Text, tt.want...)
 		})
 	}
-	if _, err := tryCall(t.Context(), c, "execute_cobol", map[string]any{"code": "1"}); err == nil {
+	if _, err := c.Call(t.Context(), "execute_cobol", map[string]any{"code": "1"}, nil); err == nil {
 		t.Error("an unknown tool gave no protocol error")
 	}
-	if text := call(t, c, "list_sessions", nil).text; strings.Contains(text, "idle") || strings.Contains(text, "starting") {
+	if text := call(t, c, "list_sessions", nil).Text; strings.Contains(text, "idle") || strings.Contains(text, "starting") {
 		t.Errorf("bad input started a session:\n%s", text)
 	}
 }

@@ -44,13 +44,13 @@ func TestNotebookExport(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "session.ipynb")
 		s := startIn(t, dir, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		for _, code := range deterministic {
 			python(t, c, "book", code)
 		}
 		export := func(to string) *notebook.Notebook {
 			t.Helper()
-			out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.url}, "", "--data-dir", dir, "notebook", "export", "book", "-o", to)
+			out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.URL}, "", "--data-dir", dir, "notebook", "export", "book", "-o", to)
 			if code != 0 {
 				t.Fatalf("exit status %d\n%s", code, out)
 			}
@@ -74,10 +74,10 @@ func TestNotebookExport(t *testing.T) {
 		}
 
 		// The history outlives session and server.
-		if out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.url}, "", "--data-dir", dir, "sessions", "rm", "book"); code != 0 {
+		if out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.URL}, "", "--data-dir", dir, "sessions", "rm", "book"); code != 0 {
 			t.Fatal(out)
 		}
-		s.stop(t)
+		s.Stop(t)
 		s = startIn(t, dir, runtime)
 		if later := export(file); !reflect.DeepEqual(later.Cells, mine.Cells) {
 			t.Errorf("after the end it is another notebook: %+v", later.Cells)
@@ -114,10 +114,10 @@ func readBook(t *testing.T, path string) *notebook.Notebook {
 // A notebook's code runs in a session, magics too, and stops where a cell fails; what is exported and imported is the same.
 func TestNotebookImport(t *testing.T) {
 	s := start(t, "local")
-	env, folder := []string{"CELLBLOCK_URL=" + s.url}, t.TempDir()
+	env, folder := []string{"CELLBLOCK_URL=" + s.URL}, t.TempDir()
 	run := func(args ...string) (stdout, stderr string, code int) {
 		t.Helper()
-		return cellblockSplit(t, env, "", append([]string{"--data-dir", s.dataDir, "notebook"}, args...)...)
+		return cellblockSplit(t, env, "", append([]string{"--data-dir", s.DataDir, "notebook"}, args...)...)
 	}
 	write := func(name string, cells ...*notebook.Cell) string {
 		t.Helper()
@@ -198,10 +198,10 @@ func TestNotebookImport(t *testing.T) {
 // Sessions are listed, shown and ended from the command line.
 func TestSessionsCommands(t *testing.T) {
 	s := start(t, "local")
-	env := []string{"CELLBLOCK_URL=" + s.url}
+	env := []string{"CELLBLOCK_URL=" + s.URL}
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, code := cellblock(t, env, "", append([]string{"--data-dir", s.dataDir}, args...)...)
+		out, code := cellblock(t, env, "", append([]string{"--data-dir", s.DataDir}, args...)...)
 		if code != want {
 			t.Errorf("%v: exit status %d\n%s", args, code, out)
 		}
@@ -227,13 +227,14 @@ func TestSessionsCommands(t *testing.T) {
 	if out := run(0, "sessions", "show", "one", "--limit", "1"); strings.Contains(out, "os.kill") {
 		t.Error(out)
 	}
-	wantText(t, run(0, "logs", "one"), "one · python · idle · 3 cells", "kernel 1 · started", "killed by SIGKILL", "kernel 2 · started", "the kernel was started")
+	wantText(t, run(0, "logs", "one"), "one · python · idle · 3 cells", "generation 1 · started", "killed by SIGKILL", "generation 2 · started", "the kernel was started")
 
 	wantText(t, run(66, "sessions", "rm", "nobody", "two"), "there is no session", "Session two is closed")
 	if out := run(0, "sessions", "ls"); strings.Contains(out, "two") {
 		t.Error(out)
 	}
-	wantText(t, run(0, "sessions", "ls", "--all"), "one", "two", "ended")
+	wantText(t, run(0, "sessions", "ls", "--all"), "one", "two", "python     ended   1")
+	wantText(t, run(0, "sessions", "show", "two"), "two · python · ended ", " ago: the session was closed · created ", "1      ok")
 	wantText(t, run(0, "logs", "two"), "two · python · closed · 1 cell", "the session was closed")
 	run(0, "sessions", "rm", "--delete-files", "one", "two")
 	wantText(t, run(0, "sessions", "ls", "--all"), "No sessions")

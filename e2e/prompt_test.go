@@ -8,6 +8,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/rig"
 )
 
 // user answers what a server asks by forms.
@@ -22,24 +24,24 @@ func (u user) Elicit(_ context.Context, r mcp.ElicitationRequest) (*mcp.Elicitat
 func TestPrompts(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		token := s.token(t)
+		token := s.Token(t)
 		for _, version := range []string{mcp.ProtocolVersion20251125, mcp.ProtocolVersion20260728} {
 			t.Run(version, func(t *testing.T) { testPrompts(t, s, token, version) })
 		}
 	})
 }
 
-func testPrompts(t *testing.T, s *server, token, version string) {
+func testPrompts(t *testing.T, s *rig.Server, token, version string) {
 	session := "prompts-" + version
-	other := s.connect(t, token)
+	other := s.Connect(t, token, false)
 	stop := func(tool string) {
 		waits := call(t, other, "get_execution", map[string]any{"session_id": session, "execution_id": 2, "wait_seconds": 0})
 		if tool == "interrupt_session" {
-			wantText(t, waits.text, "begun\n", "waiting for the user's answer to its input()")
+			wantText(t, waits.Text, "begun\n", "waiting for the user's answer to its input()")
 		}
 		call(t, other, tool, map[string]any{"session_id": session})
 	}
-	c := s.connectAs(t, token, version, client.WithElicitationHandler(user(func(message string) (string, mcp.ElicitationResponseAction) {
+	c := s.ConnectAs(t, token, version, client.WithElicitationHandler(user(func(message string) (string, mcp.ElicitationResponseAction) {
 		switch _, prompt, _ := strings.Cut(message, "for input: "); prompt {
 		case "interrupt":
 			stop("interrupt_session")
@@ -67,12 +69,12 @@ func testPrompts(t *testing.T, s *server, token, version string) {
 		{"print(input('fresh'))", false, []string{"<fresh>\n", "ok"}},
 	} {
 		got := python(t, c, session, step.code)
-		if got.isError != step.isError || strings.Contains(got.text, "not reached\n[") {
-			t.Errorf("cell %d: isError is %v:\n%s", i+1, got.isError, got.text)
+		if got.IsError != step.isError || strings.Contains(got.Text, "not reached\n[") {
+			t.Errorf("cell %d: isError is %v:\n%s", i+1, got.IsError, got.Text)
 		}
-		wantText(t, got.text, step.want...)
+		wantText(t, got.Text, step.want...)
 	}
-	unable := s.connectAs(t, token, version)
+	unable := s.ConnectAs(t, token, version)
 	got := python(t, unable, session, "input('anybody?')")
-	wantText(t, got.text, "StdinNotImplementedError", "put the value into the code", fmt.Sprintf("session %s · cell 9 · error", session))
+	wantText(t, got.Text, "StdinNotImplementedError", "put the value into the code", fmt.Sprintf("session %s · cell 9 · error", session))
 }

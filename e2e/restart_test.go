@@ -8,18 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/rig"
 )
 
 // getExecution reads how a cell goes on, or has ended.
-func getExecution(t *testing.T, c *client.Client, session string, number, wait int) result {
+func getExecution(t *testing.T, c *rig.Client, session string, number, wait int) rig.Result {
 	t.Helper()
 	return call(t, c, "get_execution", map[string]any{"session_id": session, "execution_id": number, "wait_seconds": wait})
 }
 
 // wholeOutput reads everything that a cell has shown.
-func wholeOutput(t *testing.T, c *client.Client, session string, number int) string {
+func wholeOutput(t *testing.T, c *rig.Client, session string, number int) string {
 	t.Helper()
 	var r mcp.ReadResourceRequest
 	r.Params.URI = fmt.Sprintf("cellblock://sessions/%s/executions/%d/output?limit=1000000", session, number)
@@ -37,7 +38,7 @@ func wholeOutput(t *testing.T, c *client.Client, session string, number int) str
 }
 
 // begin starts a cell that nobody waits for.
-func begin(t *testing.T, c *client.Client, session, code string, args ...map[string]any) {
+func begin(t *testing.T, c *rig.Client, session, code string, args ...map[string]any) {
 	t.Helper()
 	all := map[string]any{"session_id": session, "code": code, "wait_seconds": 0}
 	for _, more := range args {
@@ -45,8 +46,8 @@ func begin(t *testing.T, c *client.Client, session, code string, args ...map[str
 			all[name] = value
 		}
 	}
-	if r := call(t, c, "execute_python", all); r.isError {
-		t.Fatal(r.text)
+	if r := call(t, c, "execute_python", all); r.IsError {
+		t.Fatal(r.Text)
 	}
 }
 
@@ -62,18 +63,18 @@ func TestKilledInTheMiddleOfACell(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime)
-		token := s.token(t)
-		c := s.connect(t, token)
+		token := s.Token(t)
+		c := s.Connect(t, token, false)
 		python(t, c, "long", "x = 41")
 		begin(t, c, "long", tenThousand)
 		begin(t, c, "long", "print('this waits')")
 		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "long", 2), "line 1500\n") })
-		s.kill(t)
+		s.Kill(t)
 
 		s = startIn(t, dir, runtime)
-		c = s.connect(t, token)
+		c = s.Connect(t, token, false)
 		r := getExecution(t, c, "long", 2, 60)
-		wantText(t, r.text, "line 9999", "cell 2 · ok")
+		wantText(t, r.Text, "line 9999", "cell 2 · ok")
 		var want strings.Builder
 		for i := range 10_000 {
 			fmt.Fprintf(&want, "line %d\n", i)
@@ -82,11 +83,11 @@ func TestKilledInTheMiddleOfACell(t *testing.T) {
 			t.Errorf("%d lines in %d characters, not the ten thousand in their order", strings.Count(got, "line "), len(got))
 		}
 		waited := getExecution(t, c, "long", 3, 0)
-		wantText(t, waited.text, "the server restarted before this cell ran")
+		wantText(t, waited.Text, "the server restarted before this cell ran")
 		next := python(t, c, "long", "print(x + 1, y)")
-		wantText(t, next.text, "42 set at the end", "cell 4 · ok")
-		if strings.Contains(next.text, "lost") {
-			t.Errorf("the next cell is told of a loss:\n%s", next.text)
+		wantText(t, next.Text, "42 set at the end", "cell 4 · ok")
+		if strings.Contains(next.Text, "lost") {
+			t.Errorf("the next cell is told of a loss:\n%s", next.Text)
 		}
 	})
 }
@@ -96,8 +97,8 @@ func TestCellsObeyTheNextServer(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime)
-		token := s.token(t)
-		c := s.connect(t, token)
+		token := s.Token(t)
+		c := s.Connect(t, token, false)
 		for _, session := range []string{"stopped", "overdue", "ended"} {
 			python(t, c, session, "x = 1")
 		}
@@ -106,22 +107,22 @@ func TestCellsObeyTheNextServer(t *testing.T) {
 		begun := time.Now()
 		begin(t, c, "ended", "import time; print('begun', flush=True); time.sleep(1); print('in time')", map[string]any{"timeout_seconds": 2})
 		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "ended", 2), "begun") })
-		s.kill(t)
+		s.Kill(t)
 		time.Sleep(time.Until(begun.Add(3 * time.Second))) // in which a cell ends that nobody hears
 
 		s = startIn(t, dir, runtime)
-		c = s.connect(t, token)
-		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "stopped"}); r.isError {
-			t.Error(r.text)
+		c = s.Connect(t, token, false)
+		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "stopped"}); r.IsError {
+			t.Error(r.Text)
 		}
-		wantText(t, getExecution(t, c, "stopped", 2, 30).text, "KeyboardInterrupt", "Variables are kept")
-		wantText(t, getExecution(t, c, "overdue", 2, 30).text, "its timeout of 12", "Variables are kept")
+		wantText(t, getExecution(t, c, "stopped", 2, 30).Text, "KeyboardInterrupt", "Variables are kept")
+		wantText(t, getExecution(t, c, "overdue", 2, 30).Text, "its timeout of 12", "Variables are kept")
 		if took := time.Since(begun); took < 12*time.Second || took > 25*time.Second {
 			t.Errorf("a cell with 12 seconds ended after %v", took)
 		}
-		wantText(t, getExecution(t, c, "ended", 2, 30).text, "in time", "cell 2 · ok")
+		wantText(t, getExecution(t, c, "ended", 2, 30).Text, "in time", "cell 2 · ok")
 		for _, session := range []string{"stopped", "overdue", "ended"} {
-			wantText(t, python(t, c, session, "print('x is', x)").text, "x is 1")
+			wantText(t, python(t, c, session, "print('x is', x)").Text, "x is 1")
 		}
 	})
 }
@@ -131,22 +132,22 @@ func TestDeathWhileNoServerRuns(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime)
-		token := s.token(t)
-		c := s.connect(t, token)
+		token := s.Token(t)
+		c := s.Connect(t, token, false)
 		python(t, c, "idle", "import os, threading\nopen('kept.txt', 'w').write('kept')\n"+
 			"threading.Timer(2, lambda: os.kill(os.getpid(), 9)).start()")
 		begin(t, c, "busy", "import os, time\nprint('begun', flush=True)\ntime.sleep(2)\nos.kill(os.getpid(), 9)")
 		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "busy", 1), "begun") })
-		s.kill(t)
+		s.Kill(t)
 		time.Sleep(3 * time.Second) // both die
 
 		s = startIn(t, dir, runtime)
-		c = s.connect(t, token)
+		c = s.Connect(t, token, false)
 		died := getExecution(t, c, "busy", 1, 30)
-		wantText(t, died.text, "begun", "SIGKILL")
-		wantText(t, python(t, c, "busy", "print('on')").text, "SIGKILL", "generation 2", "on")
+		wantText(t, died.Text, "begun", "SIGKILL")
+		wantText(t, python(t, c, "busy", "print('on')").Text, "SIGKILL", "generation 2", "on")
 		next := python(t, c, "idle", "print(open('kept.txt').read(), 'os' in globals())")
-		wantText(t, next.text, "SIGKILL", "generation 2", "kept False")
+		wantText(t, next.Text, "SIGKILL", "generation 2", "kept False")
 	})
 }
 
@@ -157,20 +158,20 @@ func TestRollingRestart(t *testing.T) {
 		dir := t.TempDir()
 		keep := []string{"--on-shutdown", "keep"}
 		s := startIn(t, dir, runtime, keep...)
-		addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
-		token := s.token(t)
-		c, old := s.connect(t, token), s.connectAs(t, token, "2025-06-18") // which keeps an Mcp-Session-Id
+		addr := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/mcp")
+		token := s.Token(t)
+		c, old := s.Connect(t, token, false), s.ConnectAs(t, token, "2025-06-18") // which keeps an Mcp-Session-Id
 		python(t, c, "rolled", "x = 41")
 		minted := call(t, c, "execute_python", map[string]any{"code": "1"})
-		wantText(t, minted.text, "(new: pass this session_id")
+		wantText(t, minted.Text, "(new: pass this session_id")
 		begin(t, c, "rolled", "import time\nfor i in range(8): print('step', i, flush=True); time.sleep(0.5)")
 		left := time.Now()
-		s.stop(t)
-		wantText(t, s.logged(), "kernels keep running for the next start", "kernels=1")
+		s.Stop(t)
+		wantText(t, s.Log(), "kernels keep running for the next start", "kernels=1")
 
 		s = startIn(t, dir, runtime, append(keep, "--addr", addr)...)
-		if strings.Count(s.logged(), "stopped a kernel") != 0 {
-			t.Errorf("a kernel was stopped:\n%s", s.logged())
+		if strings.Count(s.Log(), "stopped a kernel") != 0 {
+			t.Errorf("a kernel was stopped:\n%s", s.Log())
 		}
 		r := getExecution(t, c, "rolled", 2, 30)
 		if gap := time.Since(left); gap > 30*time.Second {
@@ -180,11 +181,11 @@ func TestRollingRestart(t *testing.T) {
 		for i := range 8 {
 			steps = append(steps, fmt.Sprintf("step %d", i))
 		}
-		wantText(t, r.text, strings.Join(steps, "\n"), "cell 2 · ok")
+		wantText(t, r.Text, strings.Join(steps, "\n"), "cell 2 · ok")
 		next := python(t, old, "rolled", "print(x + 1)")
-		wantText(t, next.text, "42", "cell 3 · ok")
-		s.stop(t)
-		startIn(t, dir, runtime).stop(t) // and takes all kernels along
+		wantText(t, next.Text, "42", "cell 3 · ok")
+		s.Stop(t)
+		startIn(t, dir, runtime).Stop(t) // and takes all kernels along
 		if runtime != "local" {
 			if left, err := containers(t, runtime, dir); err != nil || left != "" {
 				t.Errorf("left: %s, %v", left, err)
@@ -198,14 +199,14 @@ func TestCallsDuringTheStartWait(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime)
-		addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
-		c := s.connect(t, s.token(t))
+		addr := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/mcp")
+		c := s.Connect(t, s.Token(t), false)
 		python(t, c, "waits", "x = 1")
-		s.kill(t)
-		answered := make(chan result, 1)
+		s.Kill(t)
+		answered := make(chan rig.Result, 1)
 		go func() {
 			for {
-				r, err := tryCall(t.Context(), c, "execute_python", map[string]any{"session_id": "waits", "code": "print('x is', x)"})
+				r, err := c.Call(t.Context(), "execute_python", map[string]any{"session_id": "waits", "code": "print('x is', x)"}, nil)
 				if err == nil || t.Context().Err() != nil {
 					answered <- r
 					return
@@ -216,7 +217,7 @@ func TestCallsDuringTheStartWait(t *testing.T) {
 		startIn(t, dir, runtime, "--addr", addr)
 		select {
 		case r := <-answered:
-			wantText(t, r.text, "x is 1", "cell 2 · ok")
+			wantText(t, r.Text, "x is 1", "cell 2 · ok")
 		case <-time.After(time.Minute):
 			t.Error("no answer")
 		}
@@ -232,18 +233,18 @@ func TestUnattendedKernelEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := startIn(t, dir, runtime, "--config", config)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		marker := newMarker()
 		python(t, c, "alone", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 		time.Sleep(5 * time.Second) // longer than it goes on without a server, but there is one
-		if r := python(t, c, "alone", "print(p.poll())"); !strings.Contains(r.text, "None") {
-			t.Fatalf("the kernel ended beside its server:\n%s", r.text)
+		if r := python(t, c, "alone", "print(p.poll())"); !strings.Contains(r.Text, "None") {
+			t.Fatalf("the kernel ended beside its server:\n%s", r.Text)
 		}
-		s.kill(t)
+		s.Kill(t)
 		waitFor(t, func() bool { return !processRuns(marker) })
 		s = startIn(t, dir, runtime)
-		r := python(t, s.connect(t, s.token(t)), "alone", "print('on')")
-		wantText(t, r.text, "ended", "generation 2", "on")
+		r := python(t, s.Connect(t, s.Token(t), false), "alone", "print('on')")
+		wantText(t, r.Text, "ended", "generation 2", "on")
 	})
 }
 
@@ -253,8 +254,8 @@ func TestOutputWhileNoServerRuns(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime)
-		token := s.token(t)
-		c := s.connect(t, token)
+		token := s.Token(t)
+		c := s.Connect(t, token, false)
 		python(t, c, "late", `import threading, time
 def later():
     for i in range(20):
@@ -272,7 +273,7 @@ print('last')`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.kill(t)
+		s.Kill(t)
 		for _, folder := range folders { // one of them is the session's
 			if info, err := os.Stat(folder); err == nil && info.IsDir() {
 				if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o644); err != nil {
@@ -283,9 +284,9 @@ print('last')`)
 		time.Sleep(8 * time.Second) // what there is to print is printed
 
 		s = startIn(t, dir, runtime)
-		c = s.connect(t, token)
+		c = s.Connect(t, token, false)
 		r := getExecution(t, c, "flood", 2, 60)
-		wantText(t, r.text, "first", "left out here", "last", "cell 2 · ok")
+		wantText(t, r.Text, "first", "left out here", "last", "cell 2 · ok")
 		var late strings.Builder
 		for i := range 20 {
 			fmt.Fprintf(&late, "late %d\n", i)
@@ -294,6 +295,6 @@ print('last')`)
 		if got := wholeOutput(t, c, "late", 1); strings.ReplaceAll(got, "\n\n", "\n") != late.String() && !strings.Contains(got, late.String()) {
 			t.Errorf("of the background work there is\n%s", got)
 		}
-		wantText(t, python(t, c, "flood", "print(i)").text, "59999")
+		wantText(t, python(t, c, "flood", "print(i)").Text, "59999")
 	})
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"image/png"
 	"strings"
@@ -15,33 +14,33 @@ import (
 func TestSessionKeepsState(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 
-		if r := python(t, c, "analysis", "x = 41"); r.isError {
-			t.Fatal(r.text)
+		if r := python(t, c, "analysis", "x = 41"); r.IsError {
+			t.Fatal(r.Text)
 		}
 		r := python(t, c, "analysis", "print('to stdout'); import sys; print('to stderr', file=sys.stderr)\nx + 1")
-		wantText(t, r.text, "to stdout", "to stderr", "42", "analysis")
-		if r.isError {
+		wantText(t, r.Text, "to stdout", "to stderr", "42", "analysis")
+		if r.IsError {
 			t.Error("stderr made the result an error")
 		}
 
 		r = python(t, c, "analysis", "def f():\n    return 1 / 0\nf()")
-		wantText(t, r.text, "ZeroDivisionError", "division by zero", "return 1 / 0")
-		if !r.isError || strings.Contains(r.text, "\x1b") {
-			t.Errorf("isError %t, text:\n%s", r.isError, r.text)
+		wantText(t, r.Text, "ZeroDivisionError", "division by zero", "return 1 / 0")
+		if !r.IsError || strings.Contains(r.Text, "\x1b") {
+			t.Errorf("isError %t, text:\n%s", r.IsError, r.Text)
 		}
 
 		r = python(t, c, "analysis", "def broken(:\n  pass")
-		wantText(t, r.text, "SyntaxError")
-		if !r.isError {
+		wantText(t, r.Text, "SyntaxError")
+		if !r.IsError {
 			t.Error("a syntax error is no error")
 		}
 
 		r = python(t, c, "analysis", "open('kept.txt', 'w').write('kept'); x")
-		wantText(t, r.text, "41")
-		if r := python(t, c, "other", "x"); !r.isError {
-			t.Errorf("another session sees x:\n%s", r.text)
+		wantText(t, r.Text, "41")
+		if r := python(t, c, "other", "x"); !r.IsError {
+			t.Errorf("another session sees x:\n%s", r.Text)
 		}
 	})
 }
@@ -50,7 +49,7 @@ func TestSessionKeepsState(t *testing.T) {
 func TestPlotsAreImages(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		r := python(t, c, "plots", `import matplotlib.pyplot as plt
 for i in range(2):
     print("before plot", i)
@@ -58,17 +57,13 @@ for i in range(2):
     plt.plot([1, 2, 3])
     plt.show()
 print("after")`)
-		wantText(t, r.text, "before plot 0", "before plot 1", "after")
-		if len(r.images) != 2 {
-			t.Fatalf("%d images:\n%s", len(r.images), r.text)
+		wantText(t, r.Text, "before plot 0", "before plot 1", "after")
+		if len(r.Images) != 2 {
+			t.Fatalf("%d images:\n%s", len(r.Images), r.Text)
 		}
 		var widths []int
-		for _, img := range r.images {
-			raw, err := base64.StdEncoding.DecodeString(img.Data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := png.Decode(bytes.NewReader(raw))
+		for _, img := range r.Images {
+			p, err := png.Decode(bytes.NewReader(img))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,19 +79,19 @@ print("after")`)
 func TestKernelDeath(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		r := python(t, c, "fragile", "open('notes.txt', 'w').write('still here')\nimport os; os.kill(os.getpid(), 9)")
-		wantText(t, r.text, "SIGKILL")
-		if !r.isError {
+		wantText(t, r.Text, "SIGKILL")
+		if !r.IsError {
 			t.Error("a death is no error")
 		}
 		r = python(t, c, "fragile", "print(open('notes.txt').read())")
-		wantText(t, r.text, "still here", "variables")
-		if r.isError {
-			t.Errorf("the next call failed:\n%s", r.text)
+		wantText(t, r.Text, "still here", "variables")
+		if r.IsError {
+			t.Errorf("the next call failed:\n%s", r.Text)
 		}
-		if r := python(t, c, "fragile", "1 + 1"); strings.Contains(r.text, "SIGKILL") {
-			t.Errorf("the death is told twice:\n%s", r.text)
+		if r := python(t, c, "fragile", "1 + 1"); strings.Contains(r.Text, "SIGKILL") {
+			t.Errorf("the death is told twice:\n%s", r.Text)
 		}
 	})
 }
@@ -105,17 +100,17 @@ func TestKernelDeath(t *testing.T) {
 func TestTimeoutInterrupts(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		python(t, c, "slow", "x = 1")
 		r := call(t, c, "execute_python", map[string]any{
 			"code": "print('begun', flush=True)\nimport time; time.sleep(600)", "session_id": "slow", "timeout_seconds": 1,
 		})
-		wantText(t, r.text, "begun", "timeout", "Variables are kept")
-		if !r.isError {
+		wantText(t, r.Text, "begun", "timeout", "Variables are kept")
+		if !r.IsError {
 			t.Error("a time-out is no error")
 		}
-		if r := python(t, c, "slow", "x"); r.isError {
-			t.Errorf("x is lost:\n%s", r.text)
+		if r := python(t, c, "slow", "x"); r.IsError {
+			t.Errorf("x is lost:\n%s", r.Text)
 		}
 	})
 }
@@ -124,38 +119,38 @@ func TestTimeoutInterrupts(t *testing.T) {
 func TestSessionTools(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		python(t, c, "one", "x = 1; open('f.txt', 'w').write('file')")
-		wantText(t, call(t, c, "list_sessions", nil).text, "one", "python", "idle")
+		wantText(t, call(t, c, "list_sessions", nil).Text, "one", "python", "idle")
 
 		var running sync.WaitGroup
 		running.Add(1)
 		go func() {
 			defer running.Done()
-			r, err := tryCall(t.Context(), c, "execute_python", map[string]any{
+			r, err := c.Call(t.Context(), "execute_python", map[string]any{
 				"code": "import time\nfor i in range(600): time.sleep(1)", "session_id": "one",
-			})
-			if err != nil || !r.isError || !strings.Contains(r.text, "KeyboardInterrupt") {
-				t.Errorf("the interrupted cell: %v\n%s", err, r.text)
+			}, nil)
+			if err != nil || !r.IsError || !strings.Contains(r.Text, "KeyboardInterrupt") {
+				t.Errorf("the interrupted cell: %v\n%s", err, r.Text)
 			}
 		}()
-		waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).text, "busy") })
-		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "one"}); r.isError {
-			t.Error(r.text)
+		waitFor(t, func() bool { return strings.Contains(call(t, c, "list_sessions", nil).Text, "busy") })
+		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "one"}); r.IsError {
+			t.Error(r.Text)
 		}
 		running.Wait()
-		wantText(t, python(t, c, "one", "print('x is', x)").text, "x is 1")
+		wantText(t, python(t, c, "one", "print('x is', x)").Text, "x is 1")
 
-		if r := call(t, c, "restart_session", map[string]any{"session_id": "one"}); r.isError {
-			t.Error(r.text)
+		if r := call(t, c, "restart_session", map[string]any{"session_id": "one"}); r.IsError {
+			t.Error(r.Text)
 		}
 		r := python(t, c, "one", "print(open('f.txt').read(), 'x' in globals())")
-		wantText(t, r.text, "file False")
+		wantText(t, r.Text, "file False")
 
-		if r := call(t, c, "close_session", map[string]any{"session_id": "one"}); r.isError {
-			t.Error(r.text)
+		if r := call(t, c, "close_session", map[string]any{"session_id": "one"}); r.IsError {
+			t.Error(r.Text)
 		}
-		if text := call(t, c, "list_sessions", nil).text; strings.Contains(text, "idle") {
+		if text := call(t, c, "list_sessions", nil).Text; strings.Contains(text, "idle") {
 			t.Errorf("still listed:\n%s", text)
 		}
 	})
@@ -176,24 +171,24 @@ func waitFor(t *testing.T, so func() bool) {
 func TestConcurrentCalls(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
-		c := s.connect(t, s.token(t))
+		c := s.Connect(t, s.Token(t), false)
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
 				session := fmt.Sprintf("s%d", i%3)
-				r, err := tryCall(t.Context(), c, "execute_python", map[string]any{
+				r, err := c.Call(t.Context(), "execute_python", map[string]any{
 					"code": fmt.Sprintf("seen = globals().get('seen', 0) + 1; print('call %d')", i), "session_id": session,
-				})
-				if err != nil || r.isError || !strings.Contains(r.text, fmt.Sprintf("call %d", i)) {
-					t.Errorf("call %d: %v %s", i, err, r.text)
+				}, nil)
+				if err != nil || r.IsError || !strings.Contains(r.Text, fmt.Sprintf("call %d", i)) {
+					t.Errorf("call %d: %v %s", i, err, r.Text)
 				}
 			}()
 		}
 		wg.Wait()
 		for i := range 3 {
-			wantText(t, python(t, c, fmt.Sprintf("s%d", i), "print('seen', seen)").text, "seen 4")
+			wantText(t, python(t, c, fmt.Sprintf("s%d", i), "print('seen', seen)").Text, "seen 4")
 		}
 	})
 }

@@ -37,16 +37,22 @@ type Result struct {
 // Connect opens a client. It speaks 2026-07-28, or with handshake the newest revision that begins with initialize.
 func (s *Server) Connect(t testing.TB, token string, handshake bool) *Client {
 	t.Helper()
+	var options []client.ClientOption
+	if handshake {
+		//lint:ignore SA1019 deprecated with the handshake itself, which clients will speak for years
+		options = append(options, client.WithLegacyProtocolOnly())
+	}
+	return s.ConnectAs(t, token, mcp.LATEST_PROTOCOL_VERSION, options...)
+}
+
+// ConnectAs opens a client that asks for a revision and has more abilities.
+func (s *Server) ConnectAs(t testing.TB, token, revision string, options ...client.ClientOption) *Client {
+	t.Helper()
 	c := &Client{connections: &http.Transport{}, told: map[string]func(string){}}
 	tr, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPBasicClient(&http.Client{Transport: c.connections}),
 		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
 	if err != nil {
 		t.Fatal(err)
-	}
-	var options []client.ClientOption
-	if handshake {
-		//lint:ignore SA1019 deprecated with the handshake itself, which clients will speak for years
-		options = append(options, client.WithLegacyProtocolOnly())
 	}
 	c.Client = client.NewClient(tr, options...)
 	c.OnNotification(c.notified)
@@ -55,7 +61,7 @@ func (s *Server) Connect(t testing.TB, token string, handshake bool) *Client {
 		t.Fatal(err)
 	}
 	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	hello.Params.ProtocolVersion = revision
 	hello.Params.ClientInfo = mcp.Implementation{Name: "e2e", Version: "1"}
 	if _, err := c.Initialize(t.Context(), hello); err != nil {
 		t.Fatalf("initialize: %v\n%s", err, s.Log())
