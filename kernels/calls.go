@@ -242,14 +242,15 @@ func (c *Client) running() string {
 	return best.id
 }
 
+// recentIDs is how many ids of calls that ended are remembered, by which what they still produce is known for theirs.
+const recentIDs = 256
+
 // recent remembers a bounded number of ids.
 type recent struct {
 	ids  map[string]bool
 	ring []string
 	next int
 }
-
-const recentIDs = 4096
 
 func (r *recent) init() { r.ids = map[string]bool{} }
 

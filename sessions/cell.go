@@ -232,10 +232,15 @@ func (r *run) conclude() {
 	r.renew(result.Interrupt)
 }
 
-// leave tells that the cell's end was dealt with: its result is in the store, and the shim may forget it.
+// leave tells that the cell's end was dealt with: its result is in the store, and the shim may forget it. So may we: for what
+// may still come of the cell, its msg_id is enough.
 func (r *run) leave() {
 	if r.running != nil && r.s.ctx.Err() == nil {
 		_, _ = r.running.Next(r.s.ctx)
+	}
+	if k := r.s.kernel; k != nil && r.e.stored() {
+		client, id := k.client, r.e.msgID
+		r.e.record.onDealt(func(seq uint64) { client.ReleaseLate(id, seq) })
 	}
 }
 

@@ -38,7 +38,6 @@ type Execution struct {
 	timeout  time.Duration
 	minted   bool
 	record   *record
-	told     cursor // up to where late output was handed out; the runner's, once done is closed
 	done     chan struct{}
 
 	counted    bool // among the cells that wait; guarded by the session's lock
@@ -237,11 +236,11 @@ func (e *Execution) finish(result Result, err error) {
 		result.Duration = took(e.started, result.Ended)
 	}
 	e.result, e.err = result, err // before readers see the record's end, because they ask for them then
-	told := e.record.end()
+	e.record.end()
 	e.mu.Unlock()
 	unsaved := e.session.saveEnd(e, result, err)
 	e.mu.Lock()
-	e.phase, e.told, e.result.Unsaved = PhaseEnded, told, unsaved
+	e.phase, e.result.Unsaved = PhaseEnded, unsaved
 	e.mu.Unlock()
 	close(e.done)
 	if told := e.session.manager.cfg.Ended; told != nil {

@@ -28,6 +28,17 @@ func Python(id, code string) Request { return python(id, code) }
 // InMemory is how many bytes of a cell's outputs are in memory.
 func (e *Execution) InMemory() int64 { return e.record.size() }
 
+// Records is of how many ended cells a session holds the record.
+func (m *Manager) Records(o Owner, id string) int {
+	s, err := m.find(o, id)
+	if err != nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.records)
+}
+
 // Recent is how many ended cells a session holds.
 func (m *Manager) Recent(o Owner, id string) int {
 	s, err := m.find(o, id)

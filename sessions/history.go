@@ -248,8 +248,8 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 // restoredRecord is the record of an execution that is in the store only.
 func restoredRecord(store Store, ref SessionRef, e StoredExecution) *record {
 	r := &record{
-		count: e.Outputs, endCount: e.Own, ended: true,
-		shelf: &shelf{saver: &saver{store: store, ref: ref}, number: e.Number, saved: e.Outputs},
+		number: e.Number, count: e.Outputs, endCount: e.Own, ended: true,
+		shelf: &shelf{saver: &saver{store: store, ref: ref}, saved: e.Outputs},
 	}
 	if e.Outputs > 0 {
 		r.parts = []*part{{span: span{0, e.Outputs}}}

@@ -101,7 +101,7 @@ func (e *Execution) part(err error) {
 		return
 	}
 	e.ending, e.phase, e.err = true, PhaseEnded, err
-	e.told = e.record.end()
+	e.record.end()
 	e.mu.Unlock()
 	close(e.done)
 }

@@ -367,15 +367,15 @@ func TestLateOutputOfAllCellsIsBounded(t *testing.T) {
 		}
 		s.mu.Lock()
 		var held int64
-		for _, e := range s.recent {
-			held += e.record.size()
+		for _, r := range s.records {
+			held += r.size()
 		}
 		s.mu.Unlock()
 		if held > limit+limit/4 {
 			t.Fatalf("%d bytes are held", held)
 		}
 	}
-	if kept := m.Recent(alice, "s"); kept < 1 || kept == cells {
+	if kept := m.Records(alice, "s"); kept < 1 || kept == cells {
 		t.Errorf("%d cells are kept", kept)
 	}
 	next, _ := execute(t, m, alice, "s", "next")

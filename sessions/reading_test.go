@@ -11,7 +11,7 @@ import (
 
 // executionOf is a cell with a record and nothing else.
 func executionOf(limit int64) *Execution {
-	return &Execution{record: newRecord(limit), done: make(chan struct{}), phase: PhaseRunning}
+	return &Execution{record: newRecord(limit, 1, ""), done: make(chan struct{}), phase: PhaseRunning}
 }
 
 func (e *Execution) endNow() {

@@ -14,8 +14,11 @@ import (
 // It is the one place where outputs are kept. With a store it holds them in memory until they are there, and the latest
 // of them a little longer; what is not in memory any more is read from the store (shelf.go).
 type record struct {
-	limit int64
-	shelf *shelf // nil without a store
+	limit  int64
+	number int // the cell's
+	msgID  string
+	shelf  *shelf // nil without a store
+	told   cursor // up to where late output was handed out: see nextLate
 
 	mu      sync.Mutex
 	parts   []*part // what is kept, in order; the hole, if there is one, is behind the first heads of them
@@ -48,8 +51,8 @@ type span struct{ from, to int }
 // maxPart bounds a part of more than one output, in bytes.
 const maxPart = 256 << 10
 
-func newRecord(limit int64) *record {
-	return &record{limit: limit}
+func newRecord(limit int64, number int, msgID string) *record {
+	return &record{limit: limit, number: number, msgID: msgID}
 }
 
 // append adds an output, unless it is there, and tells whether it will be told when that was dealt with (onDealt). It is allowed after end:
@@ -128,15 +131,24 @@ func (r *record) drop(i int) {
 	r.dropped = r.dropped.plus(p.sum)
 }
 
-// end says that the cell has ended: readers who have read everything are done. It returns a cursor for what may still be
-// appended.
-func (r *record) end() cursor {
+// end says that the cell has ended: readers who have read everything are done.
+func (r *record) end() {
 	r.mu.Lock()
 	r.ended, r.endCount = true, r.count
 	r.tidy()
 	r.broadcast()
 	r.mu.Unlock()
-	return r.lateFrom(0)
+	r.told = r.lateFrom(0)
+}
+
+// nextLate returns the next output that was appended after the end and that it has not returned yet. Only the session's
+// runner calls it.
+func (r *record) nextLate() (kernels.Output, bool) {
+	if !r.told.late { // it has not ended
+		return kernels.Output{}, false
+	}
+	out, ok, _ := r.next(&r.told)
+	return out, ok
 }
 
 func (r *record) broadcast() {

@@ -30,7 +30,7 @@ func readAll(r *record, c *cursor) (outs []kernels.Output) {
 
 func TestRecordKeepsHeadAndTailAndCountsTheRest(t *testing.T) {
 	const lines, limit = 10_000, 64 << 10
-	r := newRecord(limit)
+	r := newRecord(limit, 1, "")
 	var total tally
 	for i := range lines {
 		for _, out := range []kernels.Output{
@@ -73,7 +73,7 @@ func TestRecordKeepsHeadAndTailAndCountsTheRest(t *testing.T) {
 }
 
 func TestReaderWhoKeepsUpMissesNothing(t *testing.T) {
-	r := newRecord(4 << 10)
+	r := newRecord(4<<10, 1, "")
 	var c cursor
 	for i := range 10_000 {
 		r.append(line(i))
@@ -89,7 +89,7 @@ func TestReaderWhoKeepsUpMissesNothing(t *testing.T) {
 func TestReadersOfAnyPaceAreToldExactly(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		r := newRecord(int64(1 + rng.IntN(8<<10)))
+		r := newRecord(int64(1+rng.IntN(8<<10)), 1, "")
 		var c cursor
 		var got, produced int64
 		count := func(outs []kernels.Output) {
@@ -116,9 +116,10 @@ func TestReadersOfAnyPaceAreToldExactly(t *testing.T) {
 }
 
 func TestLateOutputIsReadFromItsOwnCursor(t *testing.T) {
-	r := newRecord(2 << 10)
+	r := newRecord(2<<10, 1, "")
 	r.append(line(1))
-	late := r.end()
+	r.end()
+	late := r.lateFrom(0)
 	for i := range 100 {
 		r.append(line(1000 + i))
 	}

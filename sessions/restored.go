@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"slices"
 
 	"cellblock/kernels"
 )
@@ -9,13 +10,14 @@ import (
 // restoreCells makes the session's last cells of what the store has of them: those that have ended can still produce late
 // output; the first that has not ended runs, or may do; the others wait, and will not run.
 func (s *session) restoreCells(ctx context.Context, l left, release func(msgID string, seq uint64)) (running *adopted, waiting []*Execution) {
-	var recent []*Execution
+	var ended []*Execution
 	for _, stored := range l.cells {
 		e, asks := s.reopen(ctx, stored)
 		switch {
 		case !stored.Ended.IsZero():
-			e.record.onDealt(func(seq uint64) { release(e.msgID, seq) })
-			recent = append(recent, e)
+			msgID := e.msgID // not the cell, which need not stay
+			e.record.onDealt(func(seq uint64) { release(msgID, seq) })
+			ended = append(ended, e)
 		case running == nil:
 			running = &adopted{Execution: e, asks: asks, doubt: stored.Started.IsZero()}
 			e.phase, e.generation = PhaseRunning, l.kernel.Number
@@ -28,7 +30,10 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recent = recent[max(0, len(recent)-maxRetained):]
+	for _, e := range ended[max(0, len(ended)-maxRetained):] {
+		s.records = append(s.records, e.record)
+	}
+	s.recent = slices.Clone(ended[max(0, len(ended)-maxRecent):])
 	return running, waiting
 }
 
@@ -36,15 +41,15 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 func (s *session) forgetCells() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recent = nil
+	s.records, s.recent = nil, nil
 }
 
 // isEarlier tells whether a request to the kernel is a cell of the session that ended before this process came.
 func (s *session) isEarlier(msgID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.recent {
-		if e.msgID == msgID {
+	for _, r := range s.records {
+		if r.msgID == msgID {
 			return true
 		}
 	}
@@ -56,11 +61,11 @@ func (s *session) isEarlier(msgID string) bool {
 func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execution, asks bool) {
 	e = &Execution{
 		session: s, id: s.key.id, language: s.language, number: stored.Number, msgID: stored.MsgID, code: stored.Code,
-		restores: stored.Restores, caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes),
+		restores: stored.Restores, caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes, stored.Number, stored.MsgID),
 		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
 		started: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
 	}
-	e.record.shelf = &shelf{saver: s.saver, number: stored.Number, saved: stored.Outputs}
+	e.record.shelf = &shelf{saver: s.saver, saved: stored.Outputs}
 	e.record.seen, asks = s.lastOutput(ctx, stored)
 	e.record.goOn(stored)
 	if !stored.Ended.IsZero() {
@@ -68,7 +73,7 @@ func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execut
 		if stored.Failure != nil {
 			e.err = stored.Failure
 		}
-		e.told = e.record.lateFrom(stored.Outputs)
+		e.record.told = e.record.lateFrom(stored.Outputs)
 		close(e.done)
 	}
 	return e, asks

@@ -57,7 +57,8 @@ type session struct {
 	queue       []*Execution
 	running     *Execution
 	launched    kernels.Handle // the kernel's that was launched last, for its log
-	recent      []*Execution   // ended, in the order in which they did, and may still produce output
+	records     []*record      // of cells that have ended, in the order in which they did, and may still produce output
+	recent      []*Execution   // the last that have ended, by number; the store has those before
 	ran         bool           // a cell has reached a kernel
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
@@ -130,14 +131,15 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	}
 	s.cells++
 	s.wanted = s.wanted || !minted
+	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)
 	e := &Execution{
-		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: fmt.Sprintf("%s-%d", newKernelID(), s.cells),
+		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: msgID,
 		code: r.Code, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
-		record: newRecord(s.manager.cfg.RecordBytes), done: make(chan struct{}), cancelled: make(chan struct{}),
+		record: newRecord(s.manager.cfg.RecordBytes, s.cells, msgID), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
 	if s.saver != nil {
-		e.record.shelf = &shelf{saver: s.saver, number: e.number}
+		e.record.shelf = &shelf{saver: s.saver}
 	}
 	s.save(ExecutionQueued{
 		Number: e.number, MsgID: e.msgID, Code: e.code, Caller: r.Caller, Timeout: timeout, Restores: r.restores,
@@ -261,9 +263,6 @@ func (s *session) transition(to State) {
 	s.setState(to)
 }
 
-// maxRetained bounds the ended cells of a session whose late output still finds its way.
-const maxRetained = 64
-
 // settle ends the running cell. Its result takes the late output of earlier ones along.
 func (s *session) settle(e *Execution, result Result, err error) {
 	late := s.takeLate()
@@ -281,79 +280,4 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	}
 	s.mu.Unlock()
 	e.finish(result, err)
-}
-
-// retain keeps an ended cell. The caller holds s.mu.
-func (s *session) retain(e *Execution) {
-	if n := len(s.recent); n > 0 {
-		s.recent[n-1].record.age()
-	}
-	s.recent = append(s.recent, e)
-	s.forgetOldest()
-}
-
-// forgetOldest forgets ended cells, so that a session holds about one record's limit of outputs in memory. The caller
-// holds s.mu.
-func (s *session) forgetOldest() {
-	most := min(s.manager.cfg.RecordBytes, maxMemory)
-	var size int64
-	for i, e := range slices.Backward(s.recent) {
-		size += e.record.size()
-		if len(s.recent)-i > maxRetained || (size > most && i < len(s.recent)-1) {
-			for _, forgotten := range s.recent[:i+1] {
-				forgotten.record.squeeze() // it may still wait for the store
-			}
-			s.recent = slices.Clone(s.recent[i+1:])
-			return
-		}
-	}
-}
-
-// maxLate bounds what one result takes along of earlier cells' late output, in bytes. The next one goes on behind it.
-const maxLate = 4 << 20
-
-// takeLate returns what earlier cells produced after their end since it was last asked.
-func (s *session) takeLate() []Late {
-	s.mu.Lock()
-	recent := slices.Clone(s.recent)
-	s.mu.Unlock()
-	var late []Late
-	var size int64
-	for _, e := range recent {
-		if !e.over() {
-			continue
-		}
-		var outs []kernels.Output
-		for size < maxLate {
-			out, ok, _ := e.record.next(&e.told)
-			if !ok {
-				break
-			}
-			size += outputSize(out)
-			outs = append(outs, out)
-		}
-		if len(outs) > 0 {
-			late = append(late, Late{Number: e.number, Outputs: outs})
-		}
-	}
-	return late
-}
-
-// addLate keeps output that came after its cell had ended, and tells whether the shim is to keep it until it is saved.
-// Called by the kernel's client.
-func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.recent {
-		if e.msgID == msgID {
-			held = e.record.append(out)
-			s.forgetOldest()
-			return held
-		}
-	}
-	if s.running != nil && s.running.msgID == msgID {
-		return s.running.record.append(out)
-	}
-	s.log.Debug("late output of a cell that is forgotten", "kind", out.Kind)
-	return false
 }

@@ -12,8 +12,7 @@ import (
 // shelf is a record's place in the store: what of it is there, and how it gets there and back. Its fields are guarded by
 // the record's lock; those above the line never change.
 type shelf struct {
-	saver  *saver
-	number int
+	saver *saver
 
 	old     bool             // a later cell of the session has ended
 	marked  bool             // the saver knows that there is something to save
@@ -138,7 +137,7 @@ func (r *record) batch() (b batch, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.shelf
-	b.Number = h.number
+	b.Number = r.number
 	b.First = h.saved
 	if r.full && h.saved >= r.hole.from {
 		b.First = max(h.saved, r.hole.to)
@@ -186,6 +185,13 @@ func (r *record) pending() bool {
 		next = max(next, r.hole.to)
 	}
 	return next < r.count || r.full && r.hole.to > r.shelf.told
+}
+
+// settled tells whether all of the record is in the store.
+func (r *record) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shelf != nil && !r.pending()
 }
 
 // savedBatch notes that a batch is in the store, and returns whether there is more.
@@ -242,7 +248,7 @@ func (r *record) onDealt(release func(seq uint64)) {
 func (r *record) fetch(c *cursor, want span) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
-	page, next := r.shelf.saver.read(ctx, r.shelf.number, want)
+	page, next := r.shelf.saver.read(ctx, r.number, want)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full && c.index >= r.hole.from && c.index < r.hole.to {

@@ -101,8 +101,8 @@ func shelved(t *testing.T, store Store, limit int64) *record {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.abandon() })
-	r := newRecord(limit)
-	r.shelf = &shelf{saver: s, number: 1}
+	r := newRecord(limit, 1, "")
+	r.shelf = &shelf{saver: s}
 	return r
 }
 

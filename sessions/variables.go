@@ -135,8 +135,8 @@ func (s *session) drainSilent(running cell) {
 		}
 		s.mu.Lock()
 		var last string
-		for _, e := range s.recent {
-			last = e.msgID
+		if n := len(s.records); n > 0 {
+			last = s.records[n-1].msgID
 		}
 		s.mu.Unlock()
 		s.addLate(out, last)

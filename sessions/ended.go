@@ -1,0 +1,114 @@
+package sessions
+
+import (
+	"cmp"
+	"slices"
+
+	"cellblock/kernels"
+)
+
+// Cells that have ended leave two things behind. Their records stay for a while, because a thread or a task that a cell has
+// started may produce output long after its end. The cells themselves, with their code and results, stay only until the
+// store has them, but for the last few.
+
+const (
+	// maxRetained bounds the ended cells of a session whose late output still finds its way.
+	maxRetained = 64
+	// maxRecent is how many ended cells of a session are in memory although the store has them: who asks for one asks for
+	// the last, mostly.
+	maxRecent = 4
+)
+
+// retain keeps an ended cell. The caller holds s.mu.
+func (s *session) retain(e *Execution) {
+	if n := len(s.records); n > 0 {
+		s.records[n-1].age()
+	}
+	s.records = append(s.records, e.record)
+	i, _ := slices.BinarySearchFunc(s.recent, e, func(a, b *Execution) int { return cmp.Compare(a.number, b.number) })
+	s.recent = slices.Insert(s.recent, i, e)
+	s.forgetOldest()
+}
+
+// forgetOldest forgets ended cells, so that a session holds about one record's limit of outputs in memory. The caller
+// holds s.mu.
+func (s *session) forgetOldest() {
+	most := min(s.manager.cfg.RecordBytes, maxMemory)
+	var size int64
+	for i, r := range slices.Backward(s.records) {
+		size += r.size()
+		if len(s.records)-i > maxRetained || (size > most && i < len(s.records)-1) {
+			s.forgetRecords(i + 1)
+			break
+		}
+	}
+	for len(s.recent) > maxRecent && s.recent[0].stored() {
+		s.recent = slices.Delete(s.recent, 0, 1)
+	}
+}
+
+// forgetRecords forgets the first n records, with their cells. The caller holds s.mu.
+func (s *session) forgetRecords(n int) {
+	forgotten := s.records[:n]
+	for _, r := range forgotten {
+		r.squeeze() // it may still wait for the store
+	}
+	s.recent = slices.DeleteFunc(s.recent, func(e *Execution) bool { return slices.Contains(forgotten, e.record) })
+	s.records = slices.Clone(s.records[n:])
+}
+
+// stored tells whether all of a cell that has ended is in the store.
+func (e *Execution) stored() bool {
+	if !e.over() || !e.record.settled() {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.result.Unsaved == nil
+}
+
+// maxLate bounds what one result takes along of earlier cells' late output, in bytes. The next one goes on behind it.
+const maxLate = 4 << 20
+
+// takeLate returns what earlier cells produced after their end since it was last asked.
+func (s *session) takeLate() []Late {
+	s.mu.Lock()
+	records := slices.Clone(s.records)
+	s.mu.Unlock()
+	var late []Late
+	var size int64
+	for _, r := range records {
+		var outs []kernels.Output
+		for size < maxLate {
+			out, ok := r.nextLate()
+			if !ok {
+				break
+			}
+			size += outputSize(out)
+			outs = append(outs, out)
+		}
+		if len(outs) > 0 {
+			late = append(late, Late{Number: r.number, Outputs: outs})
+		}
+	}
+	return late
+}
+
+// addLate keeps output that came after its cell had ended, and tells whether the shim is to keep it until it is saved.
+// Called by the kernel's client.
+func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if r.msgID == msgID {
+			held = r.append(out)
+			s.forgetOldest()
+			return held
+		}
+	}
+	if s.running != nil && s.running.msgID == msgID {
+		return s.running.record.append(out)
+	}
+	s.log.Debug("late output of a cell that is forgotten", "kind", out.Kind)
+	return false
+}

@@ -1,0 +1,69 @@
+package sessions_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
+)
+
+// Cells that the store has are not in memory, and can be asked for all the same.
+func TestEndedCellsAreInMemoryUntilTheyAreStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cells = 12
+		store := storetest.NewMemory()
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+		defer shutdown(t, m)
+		for i := range cells {
+			runCell(t, m, "s", fmt.Sprintf("print %d", i+1))
+		}
+		if n := m.Recent(sessions.Alice, "s"); n > 5 {
+			t.Errorf("%d of %d cells are in memory", n, cells)
+		}
+		infos, err := m.Executions(t.Context(), sessions.Alice, "s", 100)
+		if err != nil || len(infos) != cells {
+			t.Fatalf("%d cells are listed, %v", len(infos), err)
+		}
+		for i, info := range infos {
+			if e, _ := recalled(t, m, "s", i+1); info.Number != i+1 || e.Info().Code != info.Code {
+				t.Errorf("cell %d is %+v, and %q when asked for", i+1, info, e.Info().Code)
+			}
+		}
+		store.Fail(fault.New(fault.Unavailable, "the disk is full"))
+		for range cells {
+			runCell(t, m, "s", "1")
+		}
+		if n := m.Recent(sessions.Alice, "s"); n < cells {
+			t.Errorf("%d cells are in memory, of %d that the store does not have", n, cells)
+		}
+	})
+}
+
+// Late output finds its cell, and is let go by the shim, when neither cell nor request is in memory any more.
+func TestLateOutputOfACellThatIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, store := kernelstest.NewProvisioner(), storetest.NewMemory()
+		defer p.StopAll()
+		m := newOnTheWire(t, p, store)
+		defer shutdown(t, m)
+		runCell(t, m, "s", "late 10s at last")
+		for range 8 {
+			runCell(t, m, "s", "print x")
+		}
+		time.Sleep(time.Minute)
+		k := p.Kernel(p.Launched()[0].ID)
+		if k.Acked() != k.Last() {
+			t.Errorf("%d of %d are acknowledged", k.Acked(), k.Last())
+		}
+		e, _ := runCell(t, m, "s", "print y")
+		late := e.Late()
+		if len(late) != 1 || late[0].Number != 1 || late[0].Outputs[0].Text != "at last\n" {
+			t.Errorf("late output is %+v", late)
+		}
+	})
+}
