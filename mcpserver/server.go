@@ -41,6 +41,8 @@ type Config struct {
 	StateKey transport.SessionKey
 	// Audit is told of every call. Nil: nobody is.
 	Audit *audit.Log
+	// Limiter bounds how often each owner calls. Nil: nothing does.
+	Limiter *Limiter
 	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
 	Languages []string
 }
@@ -91,7 +93,8 @@ func (s *service) server() *server.MCPServer {
 		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false),
 		server.WithHooks(hooks),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),
-		server.WithToolHandlerMiddleware(s.audited), server.WithResourceHandlerMiddleware(s.auditedResource), server.WithResourceRecovery(),
+		server.WithToolHandlerMiddleware(s.limited), server.WithToolHandlerMiddleware(s.audited),
+		server.WithResourceHandlerMiddleware(s.auditedResource), server.WithResourceRecovery(),
 		server.WithToolHandlerMiddleware(s.recovered), server.WithToolHandlerMiddleware(s.guarded))
 	s.readOnly = map[string]bool{}
 	for _, t := range s.tools() {

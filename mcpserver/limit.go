@@ -1,0 +1,101 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+	"golang.org/x/time/rate"
+
+	"cellblock/audit"
+	"cellblock/internal/fault"
+	"cellblock/sessions"
+)
+
+// Limiter bounds how often each owner calls tools. A nil Limiter bounds nothing.
+type Limiter struct {
+	perMinute, burst int
+
+	mu      sync.Mutex
+	buckets map[sessions.Owner]*bucket
+	swept   time.Time
+}
+
+// bucket is one owner's.
+type bucket struct {
+	*rate.Limiter
+	refusing bool // the last call was refused
+}
+
+// NewLimiter returns a limiter for so many calls a minute in the long run, and so many at once.
+func NewLimiter(perMinute, burst int) *Limiter {
+	return &Limiter{perMinute: perMinute, burst: burst, buckets: map[sessions.Owner]*bucket{}, swept: time.Now()}
+}
+
+// take counts a call, or returns how long the owner must wait for the next, and whether it is the first that is refused.
+func (l *Limiter) take(o sessions.Owner, now time.Time) (wait time.Duration, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep(now)
+	b := l.buckets[o]
+	if b == nil {
+		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(float64(l.perMinute)/60), l.burst)}
+		l.buckets[o] = b
+	}
+	if b.AllowN(now, 1) {
+		b.refusing = false
+		return 0, false
+	}
+	first, b.refusing = !b.refusing, true
+	missing := 1 - b.TokensAt(now)
+	return time.Duration(missing / float64(b.Limit()) * float64(time.Second)), first
+}
+
+// sweep forgets owners who have not called for so long that their bucket is full again, as a new one is.
+func (l *Limiter) sweep(now time.Time) {
+	fill := time.Duration(float64(l.burst) / float64(l.perMinute) * float64(time.Minute))
+	if now.Sub(l.swept) < fill {
+		return
+	}
+	l.swept = now
+	for o, b := range l.buckets {
+		if b.TokensAt(now) >= float64(l.burst) {
+			delete(l.buckets, o)
+		}
+	}
+}
+
+// limited refuses the calls of an owner who makes too many. It is a tool's error, and no status of HTTP, so that the model
+// reads how long to wait. Of calls that are refused one after another the audit log is told of the first.
+func (s *service) limited(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	if s.Limiter == nil {
+		return next
+	}
+	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		owner, err := s.Owner(ctx)
+		if err != nil {
+			return toolError(err), nil
+		}
+		wait, first := s.Limiter.take(owner, time.Now())
+		if wait == 0 {
+			return next(ctx, r)
+		}
+		refused := fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", s.Limiter.perMinute, s.Limiter.burst).
+			WithHint("wait %s, then call again", waitText(wait))
+		if first && s.Audit != nil {
+			e := s.auditEntry(ctx)
+			e.describe(r)
+			e.Event, e.Status, e.Reason, e.Code = audit.Denied, fault.Busy.String(), refused.Message, ""
+			s.Audit.Append(e.Entry)
+		}
+		return toolError(refused), nil
+	}
+}
+
+// waitText is a time to wait, not less than that, in whole seconds.
+func waitText(d time.Duration) string {
+	return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
+}
