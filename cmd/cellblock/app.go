@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cellblock/audit"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
@@ -19,8 +20,9 @@ type app struct {
 	logger     *slog.Logger
 	slot       *slot
 	backend    *backend
-	swept      func() // waits until recover has stopped what it stops; nil before
-	keep       bool   // kernels, when the process ends
+	swept      func()     // waits until recover has stopped what it stops; nil before
+	keep       bool       // kernels, when the process ends
+	audit      *audit.Log // nil: none is written
 	history    *history.Store
 	sessions   *sessions.Manager
 	key        transport.SessionKey
@@ -35,6 +37,7 @@ type access struct {
 	slot    string // the kind
 	owner   func(context.Context) (sessions.Owner, error)
 	allowed func(ctx context.Context, scope string) bool
+	limiter *mcpserver.Limiter // nil: as often as they like
 }
 
 func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (*app, error) {
@@ -70,6 +73,9 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
+	if err = a.openAudit(cfg); err != nil {
+		return err
+	}
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),
@@ -84,7 +90,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
 		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning), MaxQueue: orNone(cfg.Sessions.MaxQueue),
 		MinFreeMemory: orNone(int64(cfg.Sessions.MinFreeMemory)), WorkspaceBytes: orNone(int64(cfg.Sessions.WorkspaceMaxBytes)),
-		Unattended: orNone(cfg.Sessions.Unattended), Logger: a.logger,
+		Unattended: orNone(cfg.Sessions.Unattended), Ended: a.cellEnded, Logger: a.logger,
 	})
 	if err != nil {
 		return err
@@ -94,7 +100,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.mcp = mcpserver.Config{
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
-		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key,
+		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key, Audit: a.audit, Limiter: who.limiter,
 	}
 	a.scopes = mcpserver.ToolScopes(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
@@ -112,7 +118,7 @@ func orNone[T int | int64 | time.Duration](n T) T {
 
 // health looks at what the server depends on now.
 func (a *app) health(ctx context.Context) mcpserver.HealthReport {
-	return a.mcp.ReportHealth(ctx, a.started)
+	return a.withAudit(a.mcp.ReportHealth(ctx, a.started))
 }
 
 // stopGrace is how long a stop may take before it is forced.
@@ -148,5 +154,5 @@ func (a *app) release() error {
 	if a.history != nil {
 		err = errors.Join(err, a.history.Close())
 	}
-	return errors.Join(err, a.slot.release())
+	return errors.Join(err, a.closeAudit(), a.slot.release())
 }

@@ -35,7 +35,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 	}
 	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
 		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
-		Authorize: a.authorize, Logger: a.logger,
+		Authorize: a.admit, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
 			auth.InsufficientScope(w, bearer, missingScope(err))
 		},

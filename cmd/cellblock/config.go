@@ -50,9 +50,17 @@ type Config struct {
 	PoolSize    int      `koanf:"pool_size"`
 	PoolPreload []string `koanf:"pool_preload"`
 
+	// TrustedProxies are the addresses, or networks as 10.0.0.0/8, of proxies whose word on their clients is taken.
+	TrustedProxies []string `koanf:"trusted_proxies"`
+	// DevAllowRemote lets dev mode listen on addresses that others reach.
+	DevAllowRemote bool `koanf:"dev_allow_remote"`
+
 	// Toolsets are the groups of tools that are offered (mcpserver.CheckToolsets).
 	Toolsets []string `koanf:"toolsets"`
 
+	TLS       TLSConfig                 `koanf:"tls"`
+	Audit     AuditConfig               `koanf:"audit"`
+	Calls     CallsConfig               `koanf:"calls"`
 	Output    OutputConfig              `koanf:"output"`
 	Timeout   TimeoutConfig             `koanf:"timeout"`
 	Sessions  SessionsConfig            `koanf:"sessions"`
@@ -69,6 +77,28 @@ type LanguageConfig struct {
 	// IdleTimeout and MaxLife stand for those of SessionsConfig; nil: they are the same.
 	IdleTimeout *time.Duration `koanf:"idle_timeout"`
 	MaxLife     *time.Duration `koanf:"max_life"`
+}
+
+// TLSConfig names the files with the server's certificate, its chain behind it, and the key; both empty: HTTP is served.
+type TLSConfig struct {
+	Cert string `koanf:"cert"`
+	Key  string `koanf:"key"`
+}
+
+// AuditConfig says where the audit log is and what is in it (audit.Options).
+type AuditConfig struct {
+	Enabled bool `koanf:"enabled"`
+	// Path is the file; empty: audit.jsonl in the data folder.
+	Path     string `koanf:"path"`
+	Required bool   `koanf:"required"`
+	Code     bool   `koanf:"code"`
+	MaxBytes Size   `koanf:"max_bytes"`
+}
+
+// CallsConfig bounds how many tools an owner calls a minute in the long run, and how many at once; PerMinute 0: no limit.
+type CallsConfig struct {
+	PerMinute int `koanf:"per_minute"`
+	Burst     int `koanf:"burst"`
 }
 
 // OutputConfig says how outputs become results.
@@ -171,6 +201,9 @@ func defaults() map[string]any {
 		"kernel_uid": docker.DefaultUID, "kernel_gid": docker.DefaultUID,
 		"python": "", "shim": "", "on_shutdown": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
+		"trusted_proxies": []string{}, "dev_allow_remote": false, "tls.cert": "", "tls.key": "",
+		"audit.enabled": true, "audit.path": "", "audit.required": false, "audit.code": false, "audit.max_bytes": "64MB",
+		"calls.per_minute": 600, "calls.burst": 100,
 		"pool_size": 1, "pool_preload": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",

@@ -55,6 +55,9 @@ func (c *Config) check() error {
 	if err := c.History.check(); err != nil {
 		return err
 	}
+	if err := c.checkAccess(); err != nil {
+		return err
+	}
 	for name, l := range c.Languages {
 		if err := l.check(name); err != nil {
 			return err

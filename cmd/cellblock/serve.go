@@ -53,7 +53,7 @@ func runServe(cmd *cobra.Command) error {
 		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
 	}
 	logger := newLogger(cfg.Log)
-	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows})
+	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, limiter: cfg.limiter(env.Dev())})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

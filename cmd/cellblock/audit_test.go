@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cellblock/audit"
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+)
+
+// runCommand runs the program's command line on a data folder.
+func runCommand(t *testing.T, dir string, args ...string) (out string, err error) {
+	t.Helper()
+	var text bytes.Buffer
+	root := newRoot()
+	root.SetOut(&text)
+	root.SetErr(&text)
+	root.SetArgs(append(args, "--data-dir", dir))
+	err = root.Execute()
+	return text.String(), err
+}
+
+func auditedApp(t *testing.T, dir string) *app {
+	t.Helper()
+	a := &app{logger: newLogger(LogConfig{Level: "error"}), slot: &slot{name: "s0"}}
+	if err := a.openAudit(&Config{DataDir: dir, Audit: AuditConfig{Enabled: true, MaxBytes: 64 << 20}}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestAuditVerify(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := runCommand(t, dir, "audit", "verify"); fault.KindOf(err) == fault.Internal || err == nil {
+		t.Errorf("no log: %v\n%s", err, out)
+	}
+	a := auditedApp(t, dir)
+	a.mcp.Toolsets = mcpserver.DefaultToolsets()
+	if err := a.closeAudit(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runCommand(t, dir, "audit", "verify"); err != nil || !strings.Contains(out, "is as it was written: 2 lines (1 to 2) in 1 files") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	name := filepath.Join(dir, "audit.jsonl")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(text, []byte("slot s0"), []byte("slot s1"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := runCommand(t, dir, "audit", "verify")
+	if fault.ExitCode(err) != 65 || !strings.Contains(out, "problem: line 1 (audit.jsonl:1) was changed") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A call that the transport refuses never reaches the tools; it is told of all the same.
+func TestDeniedCallsAreAudited(t *testing.T) {
+	dir := t.TempDir()
+	a := auditedApp(t, dir)
+	a.scopes = map[string]string{"close_session": mcpserver.ScopeManage}
+	ctx := auth.NewContext(context.Background(), auth.Principal{Issuer: "i", Subject: "ann", Scopes: []string{mcpserver.ScopeRead}})
+	a.mcp.Languages = []string{"python"}
+	if err := a.admit(ctx, "tools/call", "close_session"); fault.KindOf(err) != fault.Forbidden {
+		t.Fatal(err)
+	}
+	if err := a.closeAudit(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"event":"denied"`, `"subject":"ann"`, `"tool":"close_session"`, `"status":"forbidden"`, `"scope":"sessions:manage"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// Where the log is required and cannot be written, the server serves nobody, and says so.
+func TestHealthTellsOfTheAuditLog(t *testing.T) {
+	for required, want := range map[bool]string{false: mcpserver.HealthDegraded, true: mcpserver.HealthDown} {
+		dir := t.TempDir()
+		a := auditedApp(t, dir)
+		a.audit.Required = required
+		if err := os.MkdirAll(filepath.Join(dir, "audit.jsonl.head.new"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		a.audit.Append(audit.Entry{Event: audit.Called})
+		if err := a.closeAudit(); err == nil {
+			t.Error("closing says nothing of what is lost")
+		}
+		got := a.withAudit(mcpserver.HealthReport{Status: mcpserver.HealthOK})
+		if got.Status != want || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].What, "audit log cannot be written") {
+			t.Errorf("required %v: %+v", required, got)
+		}
+	}
+}

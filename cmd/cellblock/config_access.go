@@ -1,0 +1,58 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+)
+
+// minAuditFile is the least that a file of the audit log may hold: one line with the code of a cell, and more.
+const minAuditFile = 4 << 20
+
+// checkAccess refuses settings of who gets in, and what is written of it, that cannot hold.
+func (c *Config) checkAccess() error {
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		return fault.New(fault.Invalid, "configuration: only one of tls.cert and tls.key is set").
+			WithHint("Name the certificate with its chain, and its key, both as PEM files.")
+	}
+	if c.Audit.MaxBytes < minAuditFile {
+		return fault.New(fault.Invalid, "configuration: audit.max_bytes is %d", c.Audit.MaxBytes).WithHint("Use at least 4MB, such as 64MB.")
+	}
+	if c.Audit.Required && !c.Audit.Enabled {
+		return fault.New(fault.Invalid, "configuration: audit.required is set, and audit.enabled is not").WithHint("Set both, or none.")
+	}
+	if c.Calls.PerMinute < 0 || c.Calls.PerMinute > 0 && c.Calls.Burst < 1 {
+		return fault.New(fault.Invalid, "configuration: calls.per_minute is %d and calls.burst is %d", c.Calls.PerMinute, c.Calls.Burst).
+			WithHint("Use numbers above 0, such as 600 and 100, or 0 calls a minute for no limit.")
+	}
+	_, err := c.proxies()
+	return err
+}
+
+// proxies are the networks of trusted_proxies.
+func (c *Config) proxies() (networks []netip.Prefix, err error) {
+	for _, text := range c.TrustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if !strings.Contains(text, "/") {
+			var addr netip.Addr
+			addr, err = netip.ParseAddr(text)
+			network = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "configuration: trusted_proxies: %q is no address and no network", text).
+				WithHint("Use addresses as 10.0.0.7 or networks as 10.0.0.0/8.")
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
+}
+
+// limiter bounds how often an owner calls. In dev mode, where all owners are one person, nothing does.
+func (c *Config) limiter(dev bool) *mcpserver.Limiter {
+	if dev || c.Calls.PerMinute == 0 {
+		return nil
+	}
+	return mcpserver.NewLimiter(c.Calls.PerMinute, c.Calls.Burst)
+}
