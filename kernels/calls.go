@@ -29,6 +29,8 @@ type call struct {
 	// closed: the client has ended.
 	lost, muted, expired, closed bool
 	death                        *Death
+	// unsent: the shim could not give it to the kernel.
+	unsent bool
 	// doubted: the grace for the other half is over, and a fence asks whether it will come.
 	doubted bool
 

@@ -55,6 +55,14 @@ func (e *Execution) ID() string { return e.call.id }
 // Begun is closed when the kernel has taken the code: from then on an interrupt reaches it.
 func (e *Execution) Begun() <-chan struct{} { return e.call.begun }
 
+// Unsent tells whether the kernel, as far as its shim says, never had the code. While Begun is open and this is false, it may
+// have begun and died before it could say so.
+func (e *Execution) Unsent() bool {
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	return e.call.unsent
+}
+
 // Done is closed when the execution has ended; outputs may still be unread.
 func (e *Execution) Done() <-chan struct{} { return e.call.done }
 

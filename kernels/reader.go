@@ -102,7 +102,9 @@ func (c *Client) event(seq uint64, e stream.Event, size int64) error {
 	case stream.EventDropped:
 		if e.Dropped != nil {
 			c.log.Debug("kernels: the shim dropped messages", "channel", clip(e.Dropped.Channel), "reason", clip(e.Dropped.Reason), "count", e.Dropped.Count)
-			c.notice(seq, e.Time, e.Dropped.Parent, Notice{Dropped: e.Dropped}, size)
+			if !c.unsent(e.Dropped) {
+				c.notice(seq, e.Time, e.Dropped.Parent, Notice{Dropped: e.Dropped}, size)
+			}
 		}
 	case stream.EventGap:
 		if e.Gap != nil {
@@ -110,6 +112,18 @@ func (c *Client) event(seq uint64, e stream.Event, size int64) error {
 		}
 	}
 	return nil
+}
+
+// unsent notes that an execution's own request did not reach the kernel, if that is what was dropped: its result will say so.
+func (c *Client) unsent(d *stream.Dropped) bool {
+	if d.Channel != stream.Shell.String() || d.MsgType != "execute_request" {
+		return false
+	}
+	return c.change(d.Parent, func(k *call) {
+		if !k.seen {
+			k.unsent, k.lost = true, true
+		}
+	})
 }
 
 // notice puts a notice among the outputs of its execution; one without a parent goes to what runs.

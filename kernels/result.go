@@ -60,6 +60,8 @@ func (k *call) result(lastError *ExecError) Result {
 		r.Status = StatusDied
 	case k.closed:
 		r.Reason = ErrClosed.Error()
+	case k.unsent:
+		r.Reason = "the code could not be given to the kernel: it did not run"
 	case k.lost && !k.seen && !k.adopted:
 		r.Reason = "the connection to the kernel broke while the code was sent: it did not run"
 	default:

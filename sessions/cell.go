@@ -205,6 +205,10 @@ func (r *run) over() bool {
 // conclude makes the cell's result of what happened, sees to the kernel, and answers the order that ended the cell.
 func (r *run) conclude() {
 	s := r.s
+	if r.neverHad() {
+		r.startOver()
+		return
+	}
 	result := Result{Result: r.outcome, TimedOut: r.timedOut, Cancelled: r.cancelled, Overrun: r.overrun, Interrupt: r.report}
 	if r.unsent != nil && r.replaced == "" && s.ctx.Err() == nil && !s.kernelGone() {
 		s.settle(r.e, Result{TimedOut: r.timedOut, Cancelled: r.cancelled}, r.neverSent())
@@ -220,6 +224,7 @@ func (r *run) conclude() {
 		result.Death = &death
 		if r.replaced == "" && s.ctx.Err() == nil {
 			dead = s.lose(death)
+			result.Death.Cause += r.doubtful()
 		}
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied

@@ -15,7 +15,7 @@ import (
 // Phase is where one cell is on its way.
 type Phase string
 
-// The phases of a cell, in order.
+// The phases of a cell, in order. One whose kernel died without having had it is queued once more.
 const (
 	// PhaseQueued: other cells of the session come first, or the kernel is still starting.
 	PhaseQueued Phase = "queued"
@@ -37,6 +37,7 @@ type Execution struct {
 	caller   string
 	timeout  time.Duration
 	minted   bool
+	again    bool // it was put back already; the runner's
 	record   *record
 	done     chan struct{}
 

@@ -15,6 +15,8 @@ type fakeCell struct {
 	signals  chan string
 	replies  chan string // lines of input
 
+	unsent  bool // the kernel never had it
+	silent  bool // it gave no sign of it
 	mu      sync.Mutex
 	outs    []kernels.Output
 	read    int
@@ -117,7 +119,13 @@ func (e *fakeCell) Reply(_ context.Context, line string) error {
 	return nil
 }
 
-func (e *fakeCell) Begun() <-chan struct{} { return begun }
+func (e *fakeCell) Unsent() bool { return e.unsent }
+func (e *fakeCell) Begun() <-chan struct{} {
+	if e.unsent || e.silent {
+		return nil
+	}
+	return begun
+}
 func (e *fakeCell) Done() <-chan struct{}  { return e.done }
 func (e *fakeCell) Result() kernels.Result { e.mu.Lock(); defer e.mu.Unlock(); return e.result }
 

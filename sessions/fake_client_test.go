@@ -121,6 +121,18 @@ func (c *fakeClient) play(e *fakeCell) {
 		<-e.done
 	case "die":
 		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", OOM: rest == "oom", Time: time.Now()})
+	case "unsent": // the first N kernels die without having had it
+		var n int64
+		fmt.Sscan(rest, &n)
+		if e.unsent = c.p.unsent.Add(1) <= n; e.unsent {
+			c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", Time: time.Now()})
+			return
+		}
+		e.print("at last")
+		e.end(kernels.Result{Status: kernels.StatusOK})
+	case "vanish": // the kernel dies before it says that it has it
+		e.silent = true
+		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", Time: time.Now()})
 	case "ask":
 		c.ask(e, strings.Fields(rest))
 	case "fail":

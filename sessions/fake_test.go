@@ -25,6 +25,7 @@ type fakeProvisioner struct {
 	restartErr error
 	unplugged  atomic.Bool   // cells cannot be sent: the connection is down
 	starving   time.Duration // how much of their time kernels wait for a processor, in per cent
+	unsent     atomic.Int64  // cells that came to nothing: see play
 
 	launched atomic.Int64
 	live     atomic.Int64

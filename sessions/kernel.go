@@ -37,6 +37,7 @@ type cell interface {
 	Release(seq uint64)
 	Reply(ctx context.Context, line string) error
 	Begun() <-chan struct{}
+	Unsent() bool
 	Done() <-chan struct{}
 	Result() kernels.Result
 }

@@ -82,6 +82,7 @@ func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := s.takeOverfull()
+	s.told = s.news
 	if len(s.news) == 0 {
 		return s.generation, full
 	}

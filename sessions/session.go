@@ -62,6 +62,7 @@ type session struct {
 	ran         bool           // a cell has reached a kernel
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
+	told        []string       // what the last cell that began was told
 	filesThere  bool           // the workspace was not empty when the session began
 	ending      *ending        // set once the session takes no more cells
 	deleteFiles bool
@@ -150,6 +151,20 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	s.lastUsed = time.Now()
 	s.poke()
 	return e, nil
+}
+
+// putBack lets the running cell wait again, before all others.
+func (s *session) putBack(e *Execution) {
+	e.again = true
+	e.mu.Lock()
+	e.phase, e.started, e.generation = PhaseQueued, time.Time{}, 0
+	e.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = nil
+	s.queue = slices.Insert(s.queue, 0, e)
+	e.count(true)
+	s.news = append(s.told, s.news...)
 }
 
 // poke makes the runner look at the queue.
