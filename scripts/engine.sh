@@ -2,7 +2,7 @@
 # Starts a private container engine for tests and for development, apart from any engine that the machine already runs,
 # and prints how to reach it. Needs root; needs no systemd.
 #
-#   scripts/engine.sh docker DIR    a dockerd whose data, state and socket lie in DIR
+#   scripts/engine.sh docker DIR    a dockerd whose data, state and socket lie in DIR, and its daemon.json if there is one
 #   scripts/engine.sh podman DIR    a podman service, likewise
 #   scripts/engine.sh stop DIR      stops exactly what was started in DIR (what it stored stays)
 #
@@ -52,6 +52,7 @@ launch_dockerd() {
 	local dir=$1
 	shift
 	rm -f "$dir/docker.sock"
+	if [ -e "$dir/daemon.json" ]; then set -- --config-file "$dir/daemon.json" "$@"; fi
 	setsid dockerd --data-root "$dir/docker" --exec-root "$dir/docker-exec" --pidfile "$dir/dockerd.engine.pid" \
 		--host "unix://$dir/docker.sock" --group "$(id -g)" "$@" >"$dir/dockerd.log" 2>&1 </dev/null &
 	echo $! >"$dir/dockerd.pid"
