@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver/transport"
 )
 
 // bodyTimeout is how long a client may take to send a body that nobody reads, before its connection is closed. Who does
@@ -67,13 +68,13 @@ func recoverPanics(logger *slog.Logger, next http.Handler) http.Handler {
 // requestedHeaders is what a list of header names looks like.
 var requestedHeaders = regexp.MustCompile(`^[A-Za-z0-9, _-]{1,1000}$`)
 
-// shareWithOrigins lets pages of origins that have passed the guard read the answers (CORS). Their preflight requests
-// carry no token, and get no further than here.
-func shareWithOrigins(next http.Handler) http.Handler {
+// shareWithOrigins lets pages of the origins that were named read the answers (CORS), and no others, though they may have
+// passed the gate before. Their preflight requests carry no token, and get no further than here.
+func shareWithOrigins(named *transport.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
-		if origin == "" {
+		if origin == "" || !named.Names(origin) {
 			next.ServeHTTP(w, r)
 			return
 		}

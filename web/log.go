@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellblock/auth"
+	"cellblock/internal/request"
 )
 
 // recorder notes the status of an answer.
@@ -43,11 +44,11 @@ func logRequests(logger *slog.Logger, next http.Handler) http.Handler {
 		began, subject := time.Now(), new(string)
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
-			level := slog.LevelInfo
+			level, info := slog.LevelInfo, request.FromContext(r.Context())
 			if r.URL.Path == healthPath || r.URL.Path == readyPath {
 				level = slog.LevelDebug // asked by machines, all day
 			}
-			logger.Log(r.Context(), level, "request", "method", clip(r.Method, 16), "path", clip(r.URL.Path, 200), "status", rec.status,
+			logger.Log(r.Context(), level, "request", "request", info.ID, "client", info.Address, "method", clip(r.Method, 16), "path", clip(r.URL.Path, 200), "status", rec.status,
 				"duration", time.Since(began).Round(time.Microsecond), "subject", *subject)
 		}()
 		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), subjectKey{}, subject)))

@@ -40,7 +40,14 @@ func Serve(graceful, forced context.Context, l net.Listener, h http.Handler) err
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	go func() {
+		if cfg.TLS == nil {
+			served <- s.Serve(l)
+			return
+		}
+		s.TLSConfig = cfg.TLS.config()
+		served <- s.ServeTLS(l, "", "")
+	}()
 	select {
 	case err := <-served:
 		return err

@@ -1,6 +1,6 @@
 // Package web is everything HTTP: which path leads where, who may go there, and how a server of it starts and stops.
 //
-// Every request passes the same gates in the same order: it is logged (never its token, query or body), a panic in it is
+// Every request passes the same gates in the same order: it is named, it is logged (never its token, query or body), a panic in it is
 // caught, its answer carries the security headers, a foreign Origin or a rebound Host is turned away, and only then is its
 // path looked up, exactly as it stands, in the one table of routes.
 package web
@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ type Config struct {
 	// allowed besides AllowedOrigins and AllowedHosts (transport.NewGuard).
 	PublicURL                    string
 	AllowedOrigins, AllowedHosts []string
+	// Proxies are the networks of proxies whose word on their clients is taken.
+	Proxies []netip.Prefix
+	// TLS is what Serve serves with. Nil: it serves HTTP.
+	TLS *Certificates
 	// Issuer is the authorization server that gives out tokens. Empty: no protected-resource metadata (RFC 9728) is served.
 	Issuer string
 	// Scopes are those that the metadata names. Optional.
@@ -68,11 +73,11 @@ func New(cfg Config) http.Handler {
 	}
 	guard := cfg.guard()
 	site := http.Handler(newRouter(cfg.routes(time.Now()), cfg.mcpURL()))
-	site = shareWithOrigins(site)
+	site = shareWithOrigins(transport.NewGuard(cfg.AllowedOrigins, nil), site)
 	site = guard.Require(site, func(w http.ResponseWriter, _ *http.Request, err error) { writeError(w, err) })
 	site = boundBodies(secure(site))
 	site = recoverPanics(cfg.Logger, site)
-	return &handler{Handler: logRequests(cfg.Logger, site), cfg: cfg}
+	return &handler{Handler: nameClients(cfg.Proxies, logRequests(cfg.Logger, site)), cfg: cfg}
 }
 
 // guard allows this server's own address besides those of the configuration.

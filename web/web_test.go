@@ -292,6 +292,11 @@ func TestOtherOrigins(t *testing.T) {
 		!strings.Contains(h.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id") {
 		t.Errorf("call: %d %v", got.Code, h)
 	}
+	// Pages of this machine may call, as they always could, but read answers only where they are named.
+	got = s.ask("POST", "/mcp", ping, append([]string{"Origin", "http://localhost:6274"}, asAnn...)...)
+	if h := got.Header(); got.Code != 200 || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+		t.Errorf("an origin that nobody named: %d %v", got.Code, h)
+	}
 	if got := s.ask("OPTIONS", "/mcp", "", "Origin", "http://evil.example", "Access-Control-Request-Method", "POST"); got.Code != 403 || got.Header().Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("an evil preflight: %d %v", got.Code, got.Header())
 	}

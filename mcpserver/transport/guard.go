@@ -65,11 +65,14 @@ func (g *Guard) Check(r *http.Request) error {
 
 // AllowsOrigin reports whether pages of an origin may call.
 func (g *Guard) AllowsOrigin(origin string) bool {
-	normal, host, ok := parseOrigin(origin)
-	if !ok {
-		return g.origins[origin] // "null", where somebody really wants it
-	}
-	return g.origins["*"] || g.origins[normal] || isLoopback(host)
+	_, host, ok := parseOrigin(origin)
+	return g.Names(origin) || ok && isLoopback(host)
+}
+
+// Names reports whether an origin is one of those that NewGuard was given; this machine's own are not, unless they are named.
+func (g *Guard) Names(origin string) bool {
+	normal, _, ok := parseOrigin(origin)
+	return g.origins[origin] || ok && (g.origins["*"] || g.origins[normal])
 }
 
 // allowsHost checks the Host header of what arrived over a loopback address. Over other addresses there is nothing to
