@@ -28,7 +28,8 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 }
 
 // handler is the whole site.
-func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string) http.Handler {
+func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string, certificates *web.Certificates) http.Handler {
+	proxies, _ := cfg.proxies() // checked with the configuration
 	bearer := auth.BearerOptions{Logger: a.logger}
 	if env.Issuer != "" {
 		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
@@ -42,7 +43,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 	})
 	return web.New(web.Config{
 		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
-		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
+		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
 		Drain:  a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	})

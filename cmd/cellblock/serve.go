@@ -28,6 +28,10 @@ next start on the same data folder finds them again, with their variables; with 
 	addServerFlags(cmd)
 	flags := cmd.Flags()
 	flags.String("addr", "", "where to listen (default 127.0.0.1:8787; port 0: a free one)")
+	flags.String("tls-cert", "", "serve HTTPS with this certificate (PEM, its chain behind it)")
+	flags.String("tls-key", "", "the certificate's key (PEM, not readable by everybody)")
+	flags.String("trusted-proxies", "", "addresses or networks of proxies whose X-Forwarded headers are believed (10.0.0.0/8)")
+	flags.Bool("dev-allow-remote", false, "let dev mode listen on addresses that others reach")
 	flags.String("public-url", "", "the address that clients use, behind a proxy")
 	return cmd
 }
@@ -41,7 +45,7 @@ func runServe(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDevAddr(env, cfg.Addr); err != nil {
+	if err := checkDevAddr(env, cfg); err != nil {
 		return err
 	}
 	outliveReaders()
@@ -62,13 +66,14 @@ func runServe(cmd *cobra.Command) error {
 }
 
 // checkDevAddr keeps dev mode, whose token lies in a file, off the network.
-func checkDevAddr(env auth.EnvConfig, addr string) error {
-	host, _, _ := net.SplitHostPort(addr) // checked with the configuration
-	if ip := net.ParseIP(host); !env.Dev() || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+func checkDevAddr(env auth.EnvConfig, cfg *Config) error {
+	host, _, _ := net.SplitHostPort(cfg.Addr) // checked with the configuration
+	if ip := net.ParseIP(host); !env.Dev() || cfg.DevAllowRemote || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "dev mode listens on loopback addresses only, and %s is none", addr).
-		WithHint("Use --addr 127.0.0.1:8787, or set %s and %s to verify your issuer's tokens.", auth.EnvPublicKeyPath, auth.EnvIssuer)
+	return fault.New(fault.Invalid, "dev mode listens on loopback addresses only, and %s is none", cfg.Addr).
+		WithHint("Use --addr 127.0.0.1:8787, set %s to verify your issuer's tokens, or, where everybody who reaches this address may try, add --dev-allow-remote.",
+			auth.EnvIssuer)
 }
 
 func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig, listener net.Listener) error {
@@ -78,11 +83,16 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		return errors.Join(err, listener.Close())
 	}
 	defer authority.Close()
-	handler := a.handler(cfg, env, authority, base)
+	certificates, err := cfg.certificates(a.logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer closeCertificates(certificates)
+	handler := a.handler(cfg, env, authority, base, certificates)
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info(stoppingLine(a.keep))
 	})()
-	if err := leaveAddress(cfg.DataDir, a.slot.name, listener.Addr()); err != nil {
+	if err := leaveAddress(cfg.DataDir, a.slot.name, cfg.localURL(listener.Addr())); err != nil {
 		a.logger.Warn("commands will not find this server by its data folder", "error", err)
 	}
 	defer removeAddress(cfg.DataDir, a.slot.name)
@@ -99,13 +109,13 @@ func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (strin
 	}
 	at, ok := listening.(*net.TCPAddr)
 	if !ok || !at.IP.IsUnspecified() {
-		return "http://" + listening.String()
+		return cfg.scheme() + "://" + listening.String()
 	}
 	name, err := hostname()
 	if err != nil || name == "" {
 		name = "localhost"
 	}
-	base := fmt.Sprintf("http://%s:%d", name, at.Port)
+	base := fmt.Sprintf("%s://%s:%d", cfg.scheme(), name, at.Port)
 	a.logger.Warn("addr names no host; clients and tokens are told this machine's name. Set public_url if they use another",
 		"addr", listening.String(), "public_url", base)
 	return base

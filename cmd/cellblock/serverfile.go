@@ -26,8 +26,8 @@ type serverFile struct {
 func serverFilePath(dataDir string) string { return filepath.Join(dataDir, "server.json") }
 
 // leaveAddress writes the file; of several servers on one data folder, the last that started is found.
-func leaveAddress(dataDir, slot string, listening net.Addr) error {
-	raw, err := json.Marshal(serverFile{URL: localURL(listening), Slot: slot})
+func leaveAddress(dataDir, slot, url string) error {
+	raw, err := json.Marshal(serverFile{URL: url, Slot: slot})
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,14 @@ func runningServer(dataDir string) (endpoint string, ok bool) {
 		return "", false
 	}
 	u, err := url.Parse(f.URL)
-	if err != nil || u.Scheme != "http" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return "", false
 	}
-	conn, err := net.DialTimeout("tcp", u.Host, dialPatience)
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), port), dialPatience)
 	if err != nil {
 		return "", false
 	}
@@ -65,11 +69,11 @@ func runningServer(dataDir string) (endpoint string, ok bool) {
 }
 
 // localURL is the endpoint by which this machine's programs reach a listener.
-func localURL(listening net.Addr) string {
+func localURL(scheme string, listening net.Addr) string {
 	host := listening.String()
 	if at, ok := listening.(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		_, port, _ := net.SplitHostPort(host) // the listener's own
 		host = net.JoinHostPort("127.0.0.1", port)
 	}
-	return "http://" + host + "/mcp"
+	return scheme + "://" + host + "/mcp"
 }

@@ -28,7 +28,7 @@ func TestServerIsFoundByItsFolder(t *testing.T) {
 	usual, own := "http://127.0.0.1:8787/mcp", "http://"+listener.Addr().String()+"/mcp"
 	leave := func() {
 		t.Helper()
-		if err := leaveAddress(dir, held.name, listener.Addr()); err != nil {
+		if err := leaveAddress(dir, held.name, localURL("http", listener.Addr())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestLocalURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := localURL(addr); got != want {
+		if got := localURL("http", addr); got != want {
 			t.Errorf("%s: %s", at, got)
 		}
 	}
