@@ -1,13 +1,16 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/url"
+	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -23,13 +26,20 @@ const (
 	maxListedSessions = 10
 	// filesPath is what tells the addresses of files from those of outputs.
 	filesPath = "/files/"
+	// maxFilePart is how much of a file is sent to who asks for it from an offset on.
+	maxFilePart = 8 << 20
 )
+
+// FileMeta is the key in the _meta of a part of a file under which programs find where it begins ("offset"), and the size of the
+// whole ("size").
+const FileMeta = "cellblock/file"
 
 // addFileResources gives srv the files of workspaces as resources.
 func (s *service) addFileResources(srv *server.MCPServer, hooks *server.Hooks) {
 	hooks.AddAfterListResources(s.listFileResources)
-	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}"+filesPath+"{+path}", "workspace file",
-		mcp.WithTemplateDescription("A file of a session's workspace as it is, up to "+bytesText(maxForms))), s.fileResource)
+	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}"+filesPath+"{+path}{?offset}", "workspace file",
+		mcp.WithTemplateDescription("A file of a session's workspace as it is, up to "+bytesText(maxForms)+"; of a larger one, "+
+			bytesText(maxFilePart)+" from an offset on")), s.fileResource)
 }
 
 // fileResource reads a file as a resource.
@@ -47,7 +57,7 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 		return nil, fault.New(fault.Forbidden, "reading files needs the scope %q, which this token does not have", ScopeFilesRead).
 			WithHint("use a token with the scope %q", ScopeFilesRead)
 	}
-	id, name, err := parseFileURI(uri)
+	a, err := parseFileURI(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +65,21 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 	if err != nil {
 		return nil, err
 	}
-	f, e, err := s.Sessions.OpenFile(ctx, owner, id, name)
+	f, e, err := s.Sessions.OpenFile(ctx, owner, a.session, a.path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if a.part {
+		return filePart(f, e, a)
+	}
 	content, err := io.ReadAll(io.LimitReader(f, maxForms+1))
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, files.Pathless(err))
 	}
 	if len(content) > maxForms {
 		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, bytesText(e.Size), bytesText(maxForms)).
-			WithHint("let code split or compress it, or read it by parts with read_file")
+			WithHint("read it by parts: %s?offset=0; of a text, read_file shows lines", uri)
 	}
 	kind := fileType(e.Path, content[:min(len(content), sniffed)])
 	if isUTF8(content) {
@@ -75,17 +88,43 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 	return mcp.BlobResourceContents{URI: uri, MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(content)}, nil
 }
 
+// filePart is a part of a file, whatever is in it.
+func filePart(f *os.File, e files.Entry, a fileAddress) (mcp.ResourceContents, error) {
+	var content bytes.Buffer
+	content.Grow(int(max(0, min(maxFilePart, e.Size-a.offset))))
+	if _, err := content.ReadFrom(io.NewSectionReader(f, a.offset, maxFilePart)); err != nil {
+		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, files.Pathless(err))
+	}
+	return mcp.BlobResourceContents{
+		URI: a.uri, MIMEType: "application/octet-stream", Blob: base64.StdEncoding.EncodeToString(content.Bytes()),
+		Meta: map[string]any{FileMeta: map[string]any{"offset": a.offset, "size": e.Size}},
+	}, nil
+}
+
+// fileAddress is that of a file, or of a part of it from an offset on.
+type fileAddress struct {
+	uri, session, path string
+	part               bool
+	offset             int64
+}
+
 // parseFileURI reads the address of a file.
-func parseFileURI(uri string) (id, name string, err error) {
+func parseFileURI(uri string) (fileAddress, error) {
+	a := fileAddress{uri: uri}
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "cellblock" || u.Host != "sessions" || u.User != nil || u.Fragment != "" || u.RawQuery != "" {
-		return "", "", notAnAddress(uri)
+	if err != nil || u.Scheme != "cellblock" || u.Host != "sessions" || u.User != nil || u.Fragment != "" {
+		return a, notAnAddress(uri)
 	}
-	id, name, ok := strings.Cut(strings.TrimPrefix(u.Path, "/"), filesPath)
-	if !ok || id == "" || name == "" {
-		return "", "", notAnAddress(uri)
+	var offset string
+	if offset, a.part = strings.CutPrefix(u.RawQuery, "offset="); a.part {
+		a.offset, err = strconv.ParseInt(offset, 10, 64)
 	}
-	return id, name, nil
+	var ok bool
+	a.session, a.path, ok = strings.Cut(strings.TrimPrefix(u.Path, "/"), filesPath)
+	if err != nil || a.offset < 0 || !a.part && u.RawQuery != "" || !ok || a.session == "" || a.path == "" {
+		return a, notAnAddress(uri)
+	}
+	return a, nil
 }
 
 // listFileResources lists files of the sessions that were used last.

@@ -38,8 +38,8 @@ func (s *service) listFilesTool() toolSpec {
 		description: "List a session's files, in all folders.",
 		input: []mcp.ToolOption{
 			sessionArgument(),
-			mcp.WithString("path", mcp.Description("Only this folder")),
-			mcp.WithString("glob", mcp.Description("Such as *.csv or data/**/*.py")),
+			mcp.WithString("path", mcp.Description("A folder")),
+			mcp.WithString("glob", mcp.Description("*.csv, data/**/*.py")),
 		},
 		output: filesSchema, readOnly: true, idempotent: true, handle: s.listFiles,
 	}
@@ -109,24 +109,32 @@ func totals(l files.Listing) string {
 func (s *service) writeFileTool() toolSpec {
 	return toolSpec{
 		name: "write_file", title: "Write a file",
-		description: "Write a session's file, also before its first cell. Replaces what is there; makes folders.",
+		description: "Write a session's file, also before its first cell. Replaces; makes folders.",
 		input: []mcp.ToolOption{
 			mcp.WithString("session_id", mcp.Required(), mcp.Description("May be a new name")), pathArgument(),
-			mcp.WithString("content", mcp.Required(), mcp.Description("All of it")),
+			mcp.WithString("content", mcp.Required(), mcp.Description("All, or a part")),
 			mcp.WithString("encoding", mcp.Enum("text", "base64"), mcp.DefaultString("text"), mcp.Description("Of content")),
+			mcp.WithString("upload", mcp.Description("For parts: a word for this file; empty content ends it")),
 		},
 		destructive: true, idempotent: true, handle: s.writeFile,
 	}
 }
 
 func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "session_id", "path", "content", "encoding")
-	id, path, content := a.required("session_id"), a.required("path"), a.content()
+	a := argumentsOf(r, "session_id", "path", "content", "encoding", "upload")
+	id, path, content, upload := a.required("session_id"), a.required("path"), a.content(), a.text("upload")
 	owner, err := s.caller(ctx, a)
 	if err != nil {
 		return toolError(err), nil
 	}
-	e, created, err := s.Sessions.WriteFile(ctx, owner, id, path, content)
+	if upload != "" && len(content) > 0 {
+		size, err := s.Sessions.AddToFile(ctx, owner, id, path, upload, content)
+		if err != nil {
+			return toolError(err), nil
+		}
+		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; it appears when upload=%q ends with empty content.", bytesText(size), onLine(path), upload)), nil
+	}
+	e, created, err := s.put(ctx, owner, id, path, upload, content)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -135,6 +143,14 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 		did = "Wrote"
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), id, bytesText(e.Size))), nil
+}
+
+// put puts a file in its place: what has come as an upload, if one is named.
+func (s *service) put(ctx context.Context, o sessions.Owner, id, path, upload string, content []byte) (files.Entry, bool, error) {
+	if upload != "" {
+		return s.Sessions.FinishFile(ctx, o, id, path, upload)
+	}
+	return s.Sessions.WriteFile(ctx, o, id, path, content)
 }
 
 // content returns what is to be written.
@@ -161,7 +177,7 @@ func (s *service) deleteFileTool() toolSpec {
 		description: "Delete a session's file or folder.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
-			mcp.WithBoolean("recursive", mcp.DefaultBool(false), mcp.Description("Also a folder that is not empty")),
+			mcp.WithBoolean("recursive", mcp.DefaultBool(false), mcp.Description("Also a full folder")),
 		},
 		destructive: true, handle: s.deleteFile,
 	}

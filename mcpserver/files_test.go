@@ -243,10 +243,53 @@ func TestFileURIsAreReadAsTheyAreWritten(t *testing.T) {
 		if u, err := url.Parse(uri); err != nil || u.String() == "" {
 			t.Error(uri, err)
 		}
-		if id, got, err := parseFileURI(uri); err != nil || id != "s" || got != name {
-			t.Errorf("%s: %q %q %v", uri, id, got, err)
+		if a, err := parseFileURI(uri); err != nil || a.session != "s" || a.path != name || a.part {
+			t.Errorf("%s: %+v %v", uri, a, err)
+		}
+		if a, err := parseFileURI(uri + "?offset=12"); err != nil || a.path != name || !a.part || a.offset != 12 {
+			t.Errorf("%s: %+v %v", uri, a, err)
 		}
 	}
+	for _, query := range []string{"?offset=-1", "?offset=x", "?offset=", "?limit=1", "?offset=1&limit=2", "#a"} {
+		if a, err := parseFileURI(fileURI("s", "a") + query); err == nil {
+			t.Errorf("%s: %+v", query, a)
+		}
+	}
+}
+
+// A large file goes in by parts and comes out by parts.
+func TestFilesInParts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		large := bytes.Repeat([]byte("0123456789abcdef"), (maxFilePart+maxFilePart/2)/16)
+		part := func(content []byte) called {
+			return w.call("write_file", map[string]any{"session_id": "s", "path": "big", "upload": "u1", "encoding": "base64",
+				"content": base64.StdEncoding.EncodeToString(content)})
+		}
+		part(large[:maxFilePart]).expect(t, false, "8 MiB of big so far")
+		w.call("read_file", map[string]any{"session_id": "s", "path": "big"}).expect(t, true, "there is no \"big\"")
+		part(large[maxFilePart:]).expect(t, false, "12 MiB of big so far")
+		part(nil).expect(t, false, "Wrote big in session s, 12 MiB.")
+		part(nil).expect(t, true, "nothing has come")
+
+		var got []byte
+		for len(got) < len(large) {
+			uri := fmt.Sprintf("cellblock://sessions/s/files/big?offset=%d", len(got))
+			c, err := w.read(uri)
+			if err != nil || len(c) != 1 || c[0].URI != uri {
+				t.Fatalf("%+v", err)
+			}
+			raw, decodeErr := base64.StdEncoding.DecodeString(c[0].Blob)
+			if got = append(got, raw...); decodeErr != nil || len(raw) == 0 {
+				t.Fatalf("%d bytes, %v", len(raw), decodeErr)
+			}
+		}
+		if !bytes.Equal(got, large) {
+			t.Error("another file came out")
+		}
+		if c, err := w.read("cellblock://sessions/s/files/big?offset=99999999"); err != nil || c[0].Blob != "" {
+			t.Errorf("behind the end: %+v", err)
+		}
+	})
 }
 
 func TestFilesLine(t *testing.T) {

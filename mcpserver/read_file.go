@@ -33,11 +33,11 @@ const (
 func (s *service) readFileTool() toolSpec {
 	return toolSpec{
 		name: "read_file", title: "Read a file",
-		description: "Read a text file by lines, or see an image. Of others you get a link: let code read them.",
+		description: "Read a text file by lines, or see an image. Others: let code read them.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
 			mcp.WithInteger("offset", mcp.Min(1.0), mcp.DefaultNumber(1), mcp.Description("First line")),
-			mcp.WithInteger("limit", mcp.Min(1.0), mcp.Description("How many lines at most")),
+			mcp.WithInteger("limit", mcp.Min(1.0), mcp.Description("Most lines")),
 		},
 		readOnly: true, idempotent: true, handle: s.readFile,
 	}

@@ -95,7 +95,7 @@ func lineOf(i sessions.Info) string {
 func (s *service) interruptTool() toolSpec {
 	return toolSpec{
 		name: "interrupt_session", title: "Interrupt a session",
-		description: "Stop a session's running cell. Variables are kept, unless its kernel must be restarted; the result says which.",
+		description: "Stop a session's running cell. Variables are kept, unless its kernel must be restarted; the result says.",
 		input:       []mcp.ToolOption{sessionArgument()}, destructive: true, idempotent: true, handle: s.interruptSession,
 	}
 }
@@ -143,7 +143,7 @@ func (s *service) restartSession(ctx context.Context, r mcp.CallToolRequest) (*m
 func (s *service) closeTool() toolSpec {
 	return toolSpec{
 		name: "close_session", title: "Close a session",
-		description: "End a session and free its memory. Files are kept for the next use of its session_id, unless delete_files is true.",
+		description: "End a session and free its memory. Files are kept for its next use, unless delete_files.",
 		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files", mcp.DefaultBool(false),
 			mcp.Description("Also delete its files, for good"))},
 		destructive: true, idempotent: true, handle: s.closeSession,

@@ -59,20 +59,56 @@ func (m *Manager) WriteFile(ctx context.Context, o Owner, id, path string, conte
 	if err := m.reachable(ctx, id); err != nil {
 		return e, false, err
 	}
-	if len(content) > MaxFile {
-		return e, false, fault.New(fault.Invalid, "content: %s, at most %s in one call", formatBytes(int64(len(content))), formatBytes(MaxFile)).
-			WithHint("write it in parts, or let code make it")
+	if err := checkSize(content); err != nil {
+		return e, false, err
 	}
-	k := key{o, id}
+	e, created, err = m.write(key{o, id}, len(content), func(f *files.Folder) (files.Entry, bool, error) { return f.Write(path, content) })
+	return e, created, err
+}
+
+// AddToFile adds a part to a file that comes under a sender's word, and returns how large that is by now. The file appears
+// when FinishFile is called.
+func (m *Manager) AddToFile(ctx context.Context, o Owner, id, path, word string, part []byte) (size int64, err error) {
+	if err := m.reachable(ctx, id); err != nil {
+		return 0, err
+	}
+	if err := checkSize(part); err != nil {
+		return 0, err
+	}
+	_, _, err = m.write(key{o, id}, len(part), func(f *files.Folder) (e files.Entry, created bool, err error) {
+		size, err = f.Add(path, word, part)
+		return e, false, err
+	})
+	return size, err
+}
+
+// FinishFile is WriteFile with what has come under a sender's word.
+func (m *Manager) FinishFile(ctx context.Context, o Owner, id, path, word string) (e files.Entry, created bool, err error) {
+	if err := m.reachable(ctx, id); err != nil {
+		return e, false, err
+	}
+	return m.write(key{o, id}, 0, func(f *files.Folder) (files.Entry, bool, error) { return f.Finish(path, word) })
+}
+
+func checkSize(content []byte) error {
+	if len(content) <= MaxFile {
+		return nil
+	}
+	return fault.New(fault.Invalid, "content: %s, at most %s in one call", formatBytes(int64(len(content))), formatBytes(MaxFile)).
+		WithHint("send it in parts, by upload, or let code make it")
+}
+
+// write does something that writes a file, with room for so many bytes more, and is told which it was, if that is whole.
+func (m *Manager) write(k key, more int, do func(*files.Folder) (files.Entry, bool, error)) (e files.Entry, created bool, err error) {
 	for range 2 { // a session that ends takes its empty workspace away
-		if e, created, err = m.write(k, path, content); !errors.Is(err, fs.ErrNotExist) {
+		if e, created, err = m.writeOnce(k, more, do); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
 	return e, created, err
 }
 
-func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, error) {
+func (m *Manager) writeOnce(k key, more int, do func(*files.Folder) (files.Entry, bool, error)) (files.Entry, bool, error) {
 	dir, _, err := m.workspaces.acquire(k, "")
 	if err != nil {
 		return files.Entry{}, false, err
@@ -83,11 +119,11 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 		return files.Entry{}, false, err
 	}
 	defer f.Close()
-	if err := m.room(f, int64(len(content))); err != nil {
+	if err := m.room(f, int64(more)); err != nil {
 		return files.Entry{}, false, err
 	}
-	e, created, err := m.workspaces.put(k, f, path, content)
-	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil {
+	e, created, err := m.workspaces.put(k, f, do)
+	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil && e.Path != "" {
 		s.written.know(f, e.Path)
 	}
 	return e, created, err
@@ -95,11 +131,11 @@ func (m *Manager) write(k key, path string, content []byte) (files.Entry, bool, 
 
 // put writes a file while no files are on their way to another folder: what it made in the one that they leave would be in
 // the way of the others, in both directions. A folder that they have left before is not there any more.
-func (w *workspaces) put(k key, f *files.Folder, path string, content []byte) (files.Entry, bool, error) {
+func (w *workspaces) put(k key, f *files.Folder, do func(*files.Folder) (files.Entry, bool, error)) (files.Entry, bool, error) {
 	place := w.placeOf(k)
 	place.RLock()
 	defer place.RUnlock()
-	return f.Write(path, content)
+	return do(f)
 }
 
 // room refuses what a workspace would hold too much with.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -107,6 +108,10 @@ func (b *backup) prepare() (err error) {
 	if b.dest, err = filepath.Abs(b.dest); err != nil {
 		return err
 	}
+	if ending := filepath.Ext(b.dest); slices.Contains(otherArchives, strings.ToLower(ending)) {
+		return fault.New(fault.Invalid, "a backup is a folder or a .tar archive, and no %s", ending).
+			WithHint("Name it %s.tar, and compress that, or let it be a folder.", strings.TrimSuffix(strings.TrimSuffix(b.dest, ending), ".tar"))
+	}
 	if _, err := os.Lstat(b.dest); !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Conflict, "%s is there already", b.dest).WithHint("Choose a new name; nothing is overwritten.")
 	}
@@ -130,6 +135,9 @@ func (b *backup) prepare() (err error) {
 	}
 	return nil
 }
+
+// otherArchives are endings of what somebody may expect, and does not get.
+var otherArchives = []string{".zip", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".7z", ".rar"}
 
 // within tells whether a path is a folder or below it.
 func within(folder, path string) bool {

@@ -246,6 +246,8 @@ func TestBackupRefusals(t *testing.T) {
 		"a link that is there":     {data, link, fault.Conflict, "is there already"},
 		"inside of the data":       {data, filepath.Join(data, "copy"), fault.Invalid, "outside"},
 		"inside, through a link":   {data, filepath.Join(link, "workspaces", "copy.tar"), fault.Invalid, "outside"},
+		"another archive":          {data, filepath.Join(there, "copy.zip"), fault.Invalid, filepath.Join(there, "copy.tar")},
+		"a compressed one":         {data, filepath.Join(there, "copy.tar.GZ"), fault.Invalid, filepath.Join(there, "copy.tar")},
 		"in no folder":             {data, filepath.Join(there, "no", "copy"), fault.NotFound, "Make it first"},
 		"of no data":               {empty, filepath.Join(there, "copy"), fault.NotFound, "--data-dir"},
 		"of a folder that is none": {filepath.Join(there, "none"), filepath.Join(there, "copy.tar"), fault.NotFound, "--data-dir"},

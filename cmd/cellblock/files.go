@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path"
@@ -18,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver"
 )
 
 // fileList is what list_files answers.
@@ -97,6 +100,7 @@ func printFiles(stdout, stderr io.Writer, list fileList) error {
 func newFilesGet() *cobra.Command {
 	var o connection
 	var to string
+	var force bool
 	cmd := &cobra.Command{
 		Use: "get SESSION PATH", Short: "Fetch a file of a session",
 		Example: `  cellblock files get analysis plots/income.png
@@ -106,20 +110,18 @@ func newFilesGet() *cobra.Command {
 			if to == "" {
 				to = path.Base(args[1])
 			}
+			if err := vacant(to, force); err != nil {
+				return err
+			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
-				contents, err := readResource(ctx, c, args[0], "files/"+escapePath(args[1]))
-				if err != nil {
-					return err
-				}
-				raw, err := bytesOf(contents)
-				if err != nil {
-					return err
-				}
-				return saveFile(to, raw, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return saveFile(to, force, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(w io.Writer) error {
+					return getFile(ctx, c, args[0], args[1], w)
+				})
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&to, "output", "o", "", `write it into this file; "-": to standard output (default: its own name, here)`)
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is here")
 	o.addFlags(cmd.Flags())
 	return cmd
 }
@@ -134,24 +136,75 @@ func escapePath(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// bytesOf is the content of a resource.
-func bytesOf(contents mcp.ResourceContents) ([]byte, error) {
-	switch c := contents.(type) {
-	case mcp.TextResourceContents:
-		return []byte(c.Text), nil
-	case mcp.BlobResourceContents:
-		return base64.StdEncoding.DecodeString(c.Blob)
+// getFile fetches a file, part by part.
+func getFile(ctx context.Context, c *client.Client, session, name string, w io.Writer) error {
+	for offset, size := int64(0), int64(-1); size < 0 || offset < size; {
+		contents, err := readResource(ctx, c, session, fmt.Sprintf("files/%s?offset=%d", escapePath(name), offset))
+		if err != nil {
+			return err
+		}
+		part, whole, err := partOf(contents)
+		if err != nil {
+			return err
+		}
+		if size >= 0 && whole != size || len(part) == 0 && offset < whole {
+			return fault.New(fault.Conflict, "%s changed while it was fetched", name).WithHint("Fetch it again when nothing writes it.")
+		}
+		if _, err := w.Write(part); err != nil {
+			return unwritable(err)
+		}
+		offset, size = offset+int64(len(part)), whole
 	}
-	return nil, fault.New(fault.Internal, "the server sent a file in a form that is not known")
+	return nil
 }
 
-func saveFile(to string, content []byte, stdout, stderr io.Writer) error {
+// partOf is a part of a file, and how large the whole is.
+func partOf(contents mcp.ResourceContents) (part []byte, whole int64, err error) {
+	blob, ok := contents.(mcp.BlobResourceContents)
+	about, known := blob.Meta[mcpserver.FileMeta].(map[string]any)
+	size, sized := about["size"].(float64)
+	if !ok || !known || !sized {
+		return nil, 0, fault.New(fault.Internal, "the server sent a file in a form that is not known")
+	}
+	part, err = base64.StdEncoding.DecodeString(blob.Blob)
+	return part, int64(size), err
+}
+
+func unwritable(err error) error {
+	return fault.New(fault.Unavailable, "the file cannot be written: %w", err)
+}
+
+// vacant is an error for the name of a file that is there, unless it may be replaced.
+func vacant(to string, replace bool) error {
+	info, err := os.Lstat(to)
+	switch {
+	case err != nil || to == "-" || replace && info.Mode().IsRegular():
+		return nil
+	case !info.Mode().IsRegular():
+		return fault.New(fault.Conflict, "%s is there already, and is no file", to).WithHint("Choose another name with -o; - is standard output.")
+	}
+	return fault.New(fault.Conflict, "%s is there already", to).WithHint("Replace it with --force, or choose another name with -o.")
+}
+
+// saveFile makes a file of this machine of what fetch writes, "-" for standard output. It appears when it is whole, and one that
+// is there stays unless it may be replaced.
+func saveFile(to string, replace bool, stdout, stderr io.Writer, fetch func(io.Writer) error) error {
 	if to == "-" {
-		_, err := stdout.Write(content)
+		return fetch(stdout)
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(to), ".cellblock-get-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return unwritable(err)
+	}
+	defer os.Remove(f.Name()) // unless it has become the other
+	if err := errors.Join(fetch(f), f.Close()); err != nil {
 		return err
 	}
-	if err := os.WriteFile(to, content, 0o644); err != nil {
-		return fault.New(fault.Unavailable, "the file cannot be written: %w", err)
+	if err := vacant(to, replace); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), to); err != nil {
+		return unwritable(err)
 	}
 	fmt.Fprintln(stderr, to)
 	return nil
@@ -162,21 +215,27 @@ func newFilesPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "put SESSION FILE [PATH]", Short: "Store a file of this machine in a session's workspace",
 		Long: `Stores a file, or standard input (-), in a session's workspace: under its own name, or as PATH; in PATH, if that ends with a
-slash. Folders are made. The session need not run, nor have been there before.`,
+slash. Folders are made. The session need not run, nor have been there before. A file of any size is taken; it appears when it
+has come as a whole.`,
 		Example: `  cellblock files put analysis income.csv
   cellblock files put analysis plot.py scripts/`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			content, err := readLocal(args[1], cmd.InOrStdin())
-			if err != nil {
-				return err
-			}
 			to, err := putPath(args[1], strings.Join(args[2:], ""))
 			if err != nil {
 				return err
 			}
-			return o.say(cmd, "write_file", map[string]any{
-				"session_id": args[0], "path": to, "content": base64.StdEncoding.EncodeToString(content), "encoding": "base64",
+			local, err := openLocal(args[1], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			defer local.Close()
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				said, err := putFile(ctx, c, args[0], to, local)
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), said)
+				}
+				return err
 			})
 		},
 	}
@@ -184,16 +243,58 @@ slash. Folders are made. The session need not run, nor have been there before.`,
 	return cmd
 }
 
-func readLocal(name string, stdin io.Reader) (content []byte, err error) {
+// openLocal opens a file of this machine.
+func openLocal(name string, stdin io.Reader) (io.ReadCloser, error) {
 	if name == "-" {
-		content, err = io.ReadAll(stdin)
-	} else {
-		content, err = os.ReadFile(name)
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(name)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && info.IsDir() {
+			_ = f.Close()
+			return nil, fault.New(fault.Invalid, "%s is a folder", name).WithHint("Give a file; a folder can be sent as an archive.")
+		}
 	}
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "the file cannot be read: %w", err)
 	}
-	return content, nil
+	return f, nil
+}
+
+// putPart is how much of a file is sent at once.
+const putPart = 8 << 20
+
+// putFile sends a file: a small one at once, a larger one in parts, which appear together when all have come.
+func putFile(ctx context.Context, c *client.Client, session, to string, local io.Reader) (said string, err error) {
+	upload, part, more := "", make([]byte, putPart), true
+	for more {
+		n, err := io.ReadFull(local, part)
+		if more = err == nil; err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return "", fault.New(fault.Unavailable, "the file cannot be read: %w", err)
+		}
+		if more && upload == "" {
+			upload = rand.Text()
+		}
+		if n > 0 || upload == "" {
+			if said, err = putContent(ctx, c, session, to, upload, part[:n]); err != nil {
+				return "", err
+			}
+		}
+	}
+	if upload == "" {
+		return said, nil
+	}
+	return putContent(ctx, c, session, to, upload, nil)
+}
+
+// putContent sends a file, or a part of an upload; an empty part ends it.
+func putContent(ctx context.Context, c *client.Client, session, to, upload string, content []byte) (string, error) {
+	args := map[string]any{"session_id": session, "path": to, "content": base64.StdEncoding.EncodeToString(content), "encoding": "base64"}
+	if upload != "" {
+		args["upload"] = upload
+	}
+	return tell(ctx, c, "write_file", args)
 }
 
 // putPath is where a local file goes.
@@ -227,15 +328,4 @@ func newFilesRemove() *cobra.Command {
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "also folders that are not empty")
 	o.addFlags(cmd.Flags())
 	return cmd
-}
-
-// say calls a tool that does something, and prints what it says.
-func (o connection) say(cmd *cobra.Command, tool string, args map[string]any) error {
-	return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
-		said, err := tell(ctx, c, tool, args)
-		if err == nil {
-			fmt.Fprintln(cmd.OutOrStdout(), said)
-		}
-		return err
-	})
 }

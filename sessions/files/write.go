@@ -16,19 +16,9 @@ import (
 // Write puts a file in its place in one step: a reader sees the old one or the new one. Folders on the way are made. A link
 // is replaced, not followed. It tells whether nothing was there before.
 func (f *Folder) Write(name string, content []byte) (e Entry, created bool, err error) {
-	if name, err = Clean(name); err != nil {
-		return Entry{}, false, err
-	}
-	if name == "." {
-		return Entry{}, false, fault.New(fault.Invalid, "path: is the workspace itself, not a file in it")
-	}
-	if err := f.makeFolders(path.Dir(name)); err != nil {
-		return Entry{}, false, explain(name, err)
-	}
-	// From here on everything happens in this one folder, wherever user code may move it meanwhile.
-	dir, err := openDir(f.root, path.Dir(name))
+	dir, name, err := f.folderFor(name)
 	if err != nil {
-		return Entry{}, false, explain(name, err)
+		return Entry{}, false, err
 	}
 	defer dir.Close()
 	base := path.Base(name)
@@ -39,6 +29,29 @@ func (f *Folder) Write(name string, content []byte) (e Entry, created bool, err 
 	if err != nil {
 		return Entry{}, false, explain(name, err)
 	}
+	return f.written(dir, base, name, created)
+}
+
+// folderFor opens the folder of a file that is to be written, made if need be, and returns the file's clean path. From here on
+// everything happens in this one folder, wherever user code may move it meanwhile.
+func (f *Folder) folderFor(name string) (dir *os.Root, clean string, err error) {
+	if name, err = Clean(name); err != nil {
+		return nil, "", err
+	}
+	if name == "." {
+		return nil, "", fault.New(fault.Invalid, "path: is the workspace itself, not a file in it")
+	}
+	if err := f.makeFolders(path.Dir(name)); err != nil {
+		return nil, "", explain(name, err)
+	}
+	if dir, err = openDir(f.root, path.Dir(name)); err != nil {
+		return nil, "", explain(name, err)
+	}
+	return dir, name, nil
+}
+
+// written describes a file that has just been written.
+func (f *Folder) written(dir *os.Root, base, name string, created bool) (Entry, bool, error) {
 	info, err := dir.Lstat(base)
 	if err != nil {
 		return Entry{}, false, explain(name, err)
@@ -99,20 +112,26 @@ func (f *Folder) put(dir *os.Root, base string, mode fs.FileMode, content []byte
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(content)
-	if err == nil && os.Geteuid() == 0 {
-		err = file.Chown(f.uid, f.gid)
+	if _, err = file.Write(content); err == nil {
+		err = f.hand(dir, file, temp, base, mode)
 	}
-	if err == nil {
-		err = file.Chmod(mode)
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = dir.Rename(temp, base)
-	}
-	if err != nil {
+	if err = errors.Join(err, file.Close()); err != nil {
 		_ = dir.Remove(temp)
 	}
 	return err
+}
+
+// hand gives a file to the workspace's user, and its place.
+func (f *Folder) hand(dir *os.Root, file *os.File, temp, base string, mode fs.FileMode) error {
+	if os.Geteuid() == 0 {
+		if err := file.Chown(f.uid, f.gid); err != nil {
+			return err
+		}
+	}
+	if err := file.Chmod(mode); err != nil {
+		return err
+	}
+	return dir.Rename(temp, base)
 }
 
 // Delete deletes a file, a link or an empty folder; with recursive, a folder with all that is in it.
