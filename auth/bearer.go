@@ -17,6 +17,8 @@ type BearerOptions struct {
 	ResourceMetadata string
 	// Scopes are what a client without a token should ask for (MCP, "Authorization", "Scope selection").
 	Scopes []string
+	// ScopePrefix stands before each scope that a client is told to ask for (EnvConfig.ScopePrefix).
+	ScopePrefix string
 	// Logger gets the reason of every refusal, never a token. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -143,7 +145,7 @@ func RequireScope(scope string, o BearerOptions) func(http.Handler) http.Handler
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if p, ok := FromContext(r.Context()); !ok || !p.Has(scope) {
-				InsufficientScope(w, o, scope)
+				InsufficientScope(w, o, NeedsScope("this", scope))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -151,15 +153,14 @@ func RequireScope(scope string, o BearerOptions) func(http.Handler) http.Handler
 	}
 }
 
-// InsufficientScope answers a request whose token holds but lacks one of scopes, all that the operation needs: 403 with
+// InsufficientScope answers a request whose token holds but lacks scopes, as the error of NeedsScope says: 403 with
 // WWW-Authenticate, so that a client can ask its user for more (RFC 6750, section 3.1; MCP, "Authorization", "Scope
 // challenge").
-func InsufficientScope(w http.ResponseWriter, o BearerOptions, scopes ...string) {
-	err := fault.New(fault.Forbidden, "the token lacks a scope that this needs").
-		WithHint("Get a token with the scope %s.", strings.Join(scopes, " "))
-	o.logger().Info("request refused", "reason", err.Error(), "kind", err.Kind.String(), "scopes", scopes)
+func InsufficientScope(w http.ResponseWriter, o BearerOptions, err error) {
+	scopes := ScopesIn(err)
+	o.logger().Info("request refused", "reason", err.Error(), "kind", fault.Forbidden.String(), "scopes", scopes)
 	w.Header().Set("WWW-Authenticate", o.challenge(codeInsufficientScope, err, scopes))
-	writeError(w, err.Kind.HTTPStatus(), codeInsufficientScope, err)
+	writeError(w, fault.Forbidden.HTTPStatus(), codeInsufficientScope, err)
 }
 
 // challenge is the value of WWW-Authenticate (RFC 6750, section 3; RFC 9728, section 5.1).
@@ -174,7 +175,7 @@ func (o BearerOptions) challenge(code string, err error, scopes []string) string
 		add("error", code)
 		add("error_description", err.Error())
 	}
-	add("scope", strings.Join(scopes, " "))
+	add("scope", strings.Join(Prefixed(o.ScopePrefix, scopes), " "))
 	add("resource_metadata", o.ResourceMetadata)
 	if len(params) == 0 {
 		return "Bearer"

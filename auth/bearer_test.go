@@ -185,18 +185,19 @@ func TestBearerWithoutOptions(t *testing.T) {
 func TestInsufficientScope(t *testing.T) {
 	w := httptest.NewRecorder()
 	var log bytes.Buffer
-	InsufficientScope(w, BearerOptions{ResourceMetadata: testMetadata, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "files:read", "files:write")
+	o := BearerOptions{ResourceMetadata: testMetadata, ScopePrefix: "api://cells/", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	InsufficientScope(w, o, NeedsScope("this", "files:read", "files:write"))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("status %d", w.Code)
 	}
-	want := `Bearer error="insufficient_scope", error_description="the token lacks a scope that this needs", ` +
-		`scope="files:read files:write", resource_metadata="` + testMetadata + `"`
+	want := `Bearer error="insufficient_scope", error_description="this needs the scopes 'files:read' and 'files:write', which this token does not have", ` +
+		`scope="api://cells/files:read api://cells/files:write", resource_metadata="` + testMetadata + `"`
 	if got := w.Header().Get("WWW-Authenticate"); got != want {
 		t.Errorf("WWW-Authenticate\n got %s\nwant %s", got, want)
 	}
 	var body map[string]string
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body["error"] != "insufficient_scope" ||
-		body["kind"] != "forbidden" || !strings.Contains(body["hint"], "files:read files:write") {
+		body["kind"] != "forbidden" || !strings.Contains(body["hint"], `"files:read" and "files:write"`) {
 		t.Errorf("body %s, %v", w.Body, err)
 	}
 	if !strings.Contains(log.String(), "files:read") {

@@ -97,6 +97,31 @@ func orScope(paths string) string {
 	return paths
 }
 
+func TestScopePrefix(t *testing.T) {
+	c := testConfig()
+	c.ScopePrefix = "api://cells/"
+	claims := jwt.MapClaims{"scope": "api://cells/python:execute files:read api://other/files:write api://cells/ openid"}
+	p, err := must(NewKeyVerifier(c))(context.Background(), token{claims: claims}.sign(t))
+	if want := []string{"python:execute", "files:read", "api://other/files:write", "openid"}; err != nil || !slices.Equal(p.Scopes, want) {
+		t.Errorf("%q, %v", p.Scopes, err)
+	}
+	if _, err := ConfigFromEnv([]string{"MCP_ISSUER=https://i", "MCP_SCOPE_PREFIX=a b"}); err == nil {
+		t.Error("a prefix with a space is accepted")
+	}
+}
+
+func TestAsksForScopes(t *testing.T) {
+	for claim, want := range map[string]bool{"": true, "scope": true, "roles,scp": true, "permissions": false, "realm_access.roles": false} {
+		environ := []string{"MCP_ISSUER=https://i"}
+		if claim != "" {
+			environ = append(environ, "MCP_SCOPE_CLAIM="+claim)
+		}
+		if got := must(ConfigFromEnv(environ)).AsksForScopes(); got != want {
+			t.Errorf("%q: %v", claim, got)
+		}
+	}
+}
+
 // Only a space separates scopes, and only what is written exactly as it should is one.
 func TestScopesLookAlike(t *testing.T) {
 	for scope, want := range map[string]bool{

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ import (
 const maxName = 1024
 
 // principalOf reads whom verified claims speak for. Its error is Unauthenticated.
-func principalOf(claims jwt.MapClaims, scopes []ClaimPath) (Principal, error) {
+func principalOf(claims jwt.MapClaims, r Rules) (Principal, error) {
 	p := Principal{Issuer: text(claims, "iss"), Subject: text(claims, "sub"), ClientID: text(claims, "client_id")}
 	if p.ClientID == "" {
 		p.ClientID = text(claims, "azp")
@@ -28,13 +29,21 @@ func principalOf(claims jwt.MapClaims, scopes []ClaimPath) (Principal, error) {
 		return Principal{}, refused("the token's iss or sub is too long, or holds characters that names cannot have")
 	}
 	var err error
-	if p.Scopes, err = scopesOf(claims, scopes); err != nil {
+	if p.Scopes, err = scopesOf(claims, r.ScopeClaims); err != nil {
 		return Principal{}, err
 	}
+	p.Scopes = unprefixed(r.ScopePrefix, p.Scopes)
 	if at, err := claims.GetExpirationTime(); err == nil && at != nil {
 		p.Expires = at.Time
 	}
 	return p, nil
+}
+
+func unprefixed(prefix string, scopes []string) []string {
+	for n, scope := range scopes {
+		scopes[n] = strings.TrimPrefix(scope, prefix)
+	}
+	return slices.DeleteFunc(scopes, func(s string) bool { return s == "" })
 }
 
 // isName tells whether s can name somebody. The replacement character is refused because decoding puts it in place of

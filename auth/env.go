@@ -18,11 +18,12 @@ const (
 	EnvAlgorithm     = "MCP_ALGORITHM"
 	EnvPublicKeyPath = "MCP_PUBLIC_KEY_PATH"
 	EnvScopeClaim    = "MCP_SCOPE_CLAIM"
+	EnvScopePrefix   = "MCP_SCOPE_PREFIX"
 )
 
 const envPrefix = "MCP_"
 
-var envNames = []string{EnvJWKSURI, EnvIssuer, EnvAudience, EnvAlgorithm, EnvPublicKeyPath, EnvScopeClaim}
+var envNames = []string{EnvJWKSURI, EnvIssuer, EnvAudience, EnvAlgorithm, EnvPublicKeyPath, EnvScopeClaim, EnvScopePrefix}
 
 // EnvConfig is what the MCP_* variables say.
 type EnvConfig struct {
@@ -41,6 +42,9 @@ type EnvConfig struct {
 	Algorithms []string
 	// ScopeClaims is MCP_SCOPE_CLAIM, such a list too: where tokens say what they may do, if not in scope or scp.
 	ScopeClaims []ClaimPath
+	// ScopePrefix is MCP_SCOPE_PREFIX: what clients must write before a scope when they ask the issuer for it, such as
+	// "api://cells/". Tokens may carry it or not.
+	ScopePrefix string
 
 	dev bool
 }
@@ -89,6 +93,7 @@ func configFrom(values map[string]string) (EnvConfig, error) {
 	c := EnvConfig{
 		PublicKeyPath: values[EnvPublicKeyPath], JWKSURI: values[EnvJWKSURI], Issuer: values[EnvIssuer],
 		Audiences: list(values[EnvAudience]), Algorithms: list(values[EnvAlgorithm]),
+		ScopePrefix: values[EnvScopePrefix],
 	}
 	for _, name := range []string{EnvAudience, EnvAlgorithm, EnvScopeClaim} {
 		if values[name] != "" && len(list(values[name])) == 0 {
@@ -104,6 +109,10 @@ func configFrom(values map[string]string) (EnvConfig, error) {
 			return EnvConfig{}, err
 		}
 		c.ScopeClaims = append(c.ScopeClaims, path)
+	}
+	if c.ScopePrefix != "" && !isScope(c.ScopePrefix) {
+		return EnvConfig{}, fault.New(fault.Invalid, "%s is %.100q", EnvScopePrefix, c.ScopePrefix).
+			WithHint("Write it without spaces, such as api://cells/.")
 	}
 	if len(c.Algorithms) == 0 {
 		c.Algorithms = []string{DefaultAlgorithm}
@@ -139,6 +148,14 @@ func (c EnvConfig) checkSource() error {
 // Dev tells whether no MCP_* variable was set at all: dev mode, on loopback addresses only (see EnsureDev).
 func (c EnvConfig) Dev() bool { return c.dev }
 
+// AsksForScopes tells whether a token's scopes are those that its client has asked the issuer for. Else they are roles or
+// permissions that somebody has given to its user, and a client that asked for them would be refused.
+func (c EnvConfig) AsksForScopes() bool {
+	return len(c.ScopeClaims) == 0 || slices.ContainsFunc(c.ScopeClaims, func(p ClaimPath) bool {
+		return slices.ContainsFunc(standardScopes, func(s ClaimPath) bool { return slices.Equal(p, s) })
+	})
+}
+
 // Authority is what vouches for tokens.
 type Authority struct {
 	Verifier Verifier
@@ -158,6 +175,7 @@ func AlwaysThere(v Verifier) Authority {
 func (c EnvConfig) Open(ctx context.Context, defaultAudience string, logger *slog.Logger) (Authority, error) {
 	rules := Rules{
 		Issuer: c.Issuer, Audiences: c.AudiencesOr(defaultAudience), Algorithms: c.Algorithms, ScopeClaims: c.ScopeClaims,
+		ScopePrefix: c.ScopePrefix,
 	}
 	if c.PublicKeyPath == "" {
 		i, err := OpenIssuer(ctx, IssuerConfig{Rules: rules, JWKSURI: c.JWKSURI, Logger: logger})

@@ -26,6 +26,8 @@ type Rules struct {
 	Algorithms []string
 	// ScopeClaims are where a token says what it may do, all of them together. Empty: scope, or where that is missing scp.
 	ScopeClaims []ClaimPath
+	// ScopePrefix is taken off the scopes that carry it.
+	ScopePrefix string
 	// Leeway is allowed on exp, nbf and iat. Zero: DefaultLeeway.
 	Leeway time.Duration
 	// Now is the clock; nil: time.Now.

@@ -90,7 +90,7 @@ func (c *checker) verify(token string, keys *keyring) (Principal, error) {
 	if err := checkUnique(token); err != nil {
 		return Principal{}, err
 	}
-	p, err := principalOf(claims, c.ScopeClaims)
+	p, err := principalOf(claims, c.Rules)
 	if err == nil {
 		keys.known.add(d, p, c.Now(), c.Leeway)
 	}

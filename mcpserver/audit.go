@@ -79,7 +79,8 @@ func (s *service) auditEntry(ctx context.Context) auditEntry {
 // describe adds what a call says. Arguments that are not in order are left to the call to refuse.
 func (e *auditEntry) describe(r mcp.CallToolRequest) {
 	e.Tool = r.Params.Name
-	e.Scope, _ = RequiredScope(e.Tool)
+	n, _ := needOf(e.Tool)
+	e.Scope = n.scope
 	if language, ok := strings.CutSuffix(e.Scope, executeSuffix); ok {
 		e.Language = language
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
@@ -77,8 +78,7 @@ func (s *service) languageOf(ctx context.Context, name, named string) (string, e
 		return "", fault.New(fault.Invalid, "language: %q does not run here", clean(named)).WithHint("it may be %s", s.languageChoices())
 	}
 	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
-		return "", fault.New(fault.Forbidden, "running %s needs the scope %q, which this token does not have", languageTitle(language), scope).
-			WithHint("use a token with the scope %q", scope)
+		return "", auth.NeedsScope("running "+languageTitle(language), scope)
 	}
 	return language, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/sessions"
@@ -67,7 +68,7 @@ func (s *service) execution(ctx context.Context, a *arguments, id string, number
 		return nil, err
 	}
 	if scope := e.Language() + executeSuffix; !s.Allowed(ctx, ScopeRead) && !s.Allowed(ctx, scope) {
-		return nil, fault.New(fault.Forbidden, "reading cells of a %s session needs the scope %q or %q", e.Language(), ScopeRead, scope)
+		return nil, auth.NeedsScope("reading cells of a "+e.Language()+" session", ScopeRead)
 	}
 	return e, nil
 }

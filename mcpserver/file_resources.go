@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions/files"
@@ -54,8 +55,7 @@ func (s *service) fileResource(ctx context.Context, r mcp.ReadResourceRequest) (
 
 func (s *service) readFileResource(ctx context.Context, uri string) (mcp.ResourceContents, error) {
 	if !s.Allowed(ctx, ScopeFilesRead) {
-		return nil, fault.New(fault.Forbidden, "reading files needs the scope %q, which this token does not have", ScopeFilesRead).
-			WithHint("use a token with the scope %q", ScopeFilesRead)
+		return nil, auth.NeedsScope("reading this resource", ScopeFilesRead)
 	}
 	a, err := parseFileURI(uri)
 	if err != nil {

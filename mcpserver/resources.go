@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
@@ -144,8 +145,7 @@ func (e shown) Unwrap() error { return e.err }
 
 func (s *service) readResource(ctx context.Context, uri string, read reading) ([]mcp.ResourceContents, error) {
 	if !s.Allowed(ctx, ScopeRead) {
-		return nil, fault.New(fault.Forbidden, "reading resources needs the scope %q, which this token does not have", ScopeRead).
-			WithHint("use a token with the scope %q", ScopeRead)
+		return nil, auth.NeedsScope("reading this resource", ScopeRead)
 	}
 	a, err := parseAddress(uri, int64(s.budget.chars))
 	if err != nil {
@@ -300,15 +300,4 @@ func notebookResource(a sessions.Account) mcp.Resource {
 		mcp.WithResourceDescription(about), mcp.WithLastModified(stamp(a.Used)))
 	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{SessionMeta: entry}}
 	return r
-}
-
-// filterTemplates takes from a list what the caller may not read.
-func (s *service) filterTemplates(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, result *mcp.ListResourceTemplatesResult) {
-	result.ResourceTemplates = slices.DeleteFunc(result.ResourceTemplates, func(t mcp.ResourceTemplate) bool {
-		scope := ScopeRead
-		if strings.Contains(t.URITemplate.Raw(), filesPath) {
-			scope = ScopeFilesRead
-		}
-		return !s.Allowed(ctx, scope)
-	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"cellblock/internal/fault"
+	"cellblock/auth"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -63,7 +63,7 @@ func (s *service) mayExecute(ctx context.Context, owner sessions.Owner, id strin
 		return err
 	}
 	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
-		return fault.New(fault.Forbidden, "restoring a %s session needs the scope %q", language, scope)
+		return auth.NeedsScope("restoring a "+language+" session", scope)
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ func TestRestoreSessionNeedsTheScopeOfItsLanguage(t *testing.T) {
 		w.scopes = []string{"ruby:execute", ScopeManage, ScopeRead}
 		w.call("restore_session", map[string]any{"session_id": "s"}).expect(t, true, "restore_session needs the scope", "python:execute")
 		w.service.Languages = []string{"python", "ruby"}
+		w.service.access = w.service.newAccess()
 		w.call("restore_session", map[string]any{"session_id": "s"}).expect(t, true, "restoring a python session needs the scope")
 	})
 }

@@ -53,6 +53,7 @@ type service struct {
 	budget budget
 	// readOnly names the tools that change nothing.
 	readOnly map[string]bool
+	access   *Access
 	// notify sends a notification to the caller of a request.
 	notify func(ctx context.Context, method string, params map[string]any) error
 }
@@ -86,6 +87,7 @@ func (cfg Config) languages() []string {
 }
 
 func (s *service) server() *server.MCPServer {
+	s.access = s.newAccess()
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterList)
 	srv := server.NewMCPServer("cellblock", s.Version,

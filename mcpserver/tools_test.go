@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -122,65 +121,6 @@ func TestToolsets(t *testing.T) {
 	}
 	if err := CheckToolsets(toolsets); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEveryToolHasAScope(t *testing.T) {
-	w := newWorld(t, func(c *sessions.Config) { c.Runtimes["javascript"] = sessions.Runtime{} })
-	want := map[string]string{
-		"execute_python": "python:execute", "execute_javascript": "javascript:execute", "list_sessions": "sessions:read",
-		"get_execution": "sessions:read", "list_executions": "sessions:read", "inspect_variables": "sessions:read",
-		"list_files": "files:read", "read_file": "files:read", "execute_file": "files:read", "write_file": "files:write", "delete_file": "files:write",
-		"interrupt_session": "sessions:manage", "restart_session": "sessions:manage", "close_session": "sessions:manage", "health": "",
-		"restore_session": "",
-	}
-	if got := ToolScopes(w.service.Config); !maps.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	for _, unknown := range []string{"", "execute_", "rm", "execute"} {
-		if scope, known := RequiredScope(unknown); known {
-			t.Errorf("%q is known, with scope %q", unknown, scope)
-		}
-	}
-}
-
-func TestScopesDecideWhatIsListedAndCalled(t *testing.T) {
-	for _, tt := range []struct {
-		scopes []string
-		listed []string
-	}{
-		{nil, []string{"health"}},
-		{[]string{"python:execute"}, []string{"execute_python", "get_execution", "health", "restore_session"}},
-		{[]string{ScopeRead}, []string{"get_execution", "health", "inspect_variables", "list_executions", "list_sessions"}},
-		{[]string{ScopeFilesRead}, []string{"health", "list_files", "read_file"}},
-		{[]string{ScopeFilesRead, "python:execute"}, []string{"execute_file", "execute_python", "get_execution", "health", "list_files", "read_file", "restore_session"}},
-		{[]string{ScopeFilesWrite}, []string{"delete_file", "health", "write_file"}},
-		{[]string{ScopeManage}, []string{"close_session", "health", "interrupt_session", "restart_session"}},
-	} {
-		w := newWorld(t)
-		w.scopes = tt.scopes
-		var names []string
-		tools, _ := w.list()
-		for _, tool := range tools {
-			names = append(names, tool.Name)
-		}
-		if slices.Sort(names); !slices.Equal(names, tt.listed) {
-			t.Errorf("with %v: listed %v, want %v", tt.scopes, names, tt.listed)
-		}
-		for tool, scope := range ToolScopes(w.service.Config) {
-			got := w.call(tool, map[string]any{"wrong": true})
-			if refused := strings.Contains(got.String(), "needs the scope"); refused == slices.Contains(names, tool) {
-				t.Errorf("with %v: call of %s: %s", tt.scopes, tool, got)
-			} else if refused {
-				if tool == ExecuteFile && slices.Contains(tt.scopes, scope) {
-					scope = "python:execute"
-				}
-				if tool == restoreSession {
-					scope = "python:execute"
-				}
-				got.expect(t, true, tool, `"`+scope+`"`)
-			}
-		}
 	}
 }
 

@@ -27,7 +27,7 @@ type app struct {
 	sessions   *sessions.Manager
 	key        transport.SessionKey
 	mcp        mcpserver.Config
-	scopes     map[string]string // by tool
+	access     *mcpserver.Access
 	dispatcher *transport.Dispatcher
 	started    time.Time
 }
@@ -102,7 +102,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
 		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key, Audit: a.audit, Limiter: who.limiter,
 	}
-	a.scopes = mcpserver.ToolScopes(a.mcp)
+	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	a.recover(ctx)
 	return ctx.Err()

@@ -11,7 +11,10 @@ import (
 	"cellblock/audit"
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/kernels/kernelstest"
 	"cellblock/mcpserver"
+	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
 )
 
 // runCommand runs the program's command line on a data folder.
@@ -66,10 +69,16 @@ func TestAuditVerify(t *testing.T) {
 func TestDeniedCallsAreAudited(t *testing.T) {
 	dir := t.TempDir()
 	a := auditedApp(t, dir)
-	a.scopes = map[string]string{"close_session": mcpserver.ScopeManage}
+	manager, err := sessions.New(sessions.Config{
+		Provisioner: kernelstest.NewProvisioner(), DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Shutdown(context.Background())
+	a.access = mcpserver.NewAccess(mcpserver.Config{Sessions: manager})
 	ctx := auth.NewContext(context.Background(), auth.Principal{Issuer: "i", Subject: "ann", Scopes: []string{mcpserver.ScopeRead}})
-	a.mcp.Languages = []string{"python"}
-	if err := a.admit(ctx, "tools/call", "close_session"); fault.KindOf(err) != fault.Forbidden {
+	if err := a.admit(ctx, transport.Call{Method: "tools/call", Tool: "close_session"}); fault.KindOf(err) != fault.Forbidden {
 		t.Fatal(err)
 	}
 	if err := a.closeAudit(); err != nil {

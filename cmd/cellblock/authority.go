@@ -30,7 +30,10 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 // handler is the whole site.
 func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string, certificates *web.Certificates) http.Handler {
 	proxies, _ := cfg.proxies() // checked with the configuration
-	bearer := auth.BearerOptions{Logger: a.logger}
+	bearer := auth.BearerOptions{Logger: a.logger, ScopePrefix: env.ScopePrefix}
+	if env.AsksForScopes() {
+		bearer.Scopes = a.access.Scopes()
+	}
 	if env.Issuer != "" {
 		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
 	}
@@ -38,11 +41,12 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Authorize: a.admit, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
-			auth.InsufficientScope(w, bearer, missingScope(err))
+			auth.InsufficientScope(w, bearer, err)
 		},
 	})
 	return web.New(web.Config{
 		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
+		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
 		Drain:  a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,

@@ -23,13 +23,13 @@ func TestRefusalsAreReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		auth.InsufficientScope(w, auth.BearerOptions{}, "python:execute")
+		auth.InsufficientScope(w, auth.BearerOptions{}, auth.NeedsScope("execute_python", "python:execute"))
 	})
 	server := httptest.NewServer(auth.RequireBearer(dev.Verifier(), auth.BearerOptions{})(behind))
 	defer server.Close()
 	for token, want := range map[string][]string{
 		"nonsense": {"the token is not a JSON Web Token", "cellblock token"},
-		poor:       {"lacks a scope", "python:execute"},
+		poor:       {"which this token does not have", "python:execute"},
 	} {
 		_, err := dialMCP(t.Context(), server.URL, token, func(mcp.JSONRPCNotification) {})
 		for _, part := range want {

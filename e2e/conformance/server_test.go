@@ -85,8 +85,7 @@ func serve(t *testing.T) (endpoint string) {
 	d := transport.NewDispatcher(newServer(t), quiet)
 	site := httptest.NewServer(web.New(web.Config{
 		MCP: transport.NewHTTP(d, transport.HTTPConfig{
-			Owner:     func(r *http.Request) string { p, _ := auth.FromContext(r.Context()); return p.Owner() },
-			Authorize: authorize, Logger: quiet,
+			Owner: func(r *http.Request) string { p, _ := auth.FromContext(r.Context()); return p.Owner() }, Logger: quiet,
 		}),
 		Verifier: dev.Verifier(), Bearer: auth.BearerOptions{Logger: quiet}, Logger: quiet,
 	}))
@@ -101,15 +100,6 @@ func serve(t *testing.T) (endpoint string) {
 		}
 	})
 	return proxy(t, site.URL, token) + "/mcp"
-}
-
-// authorize is what cmd/cellblock has, without its error's scope.
-func authorize(ctx context.Context, method, tool string) error {
-	scope, known := mcpserver.RequiredScope(tool)
-	if method != "tools/call" || !known || scope == "" || allowed(ctx, scope) {
-		return nil
-	}
-	return context.Canceled // never: the suite's token has every scope
 }
 
 // proxy adds a token to what it passes on, and changes nothing else: not the Host, which a scenario forges. It reads a

@@ -35,9 +35,9 @@ type HTTPConfig struct {
 	MaxBody int64
 	// AllowedOrigins and AllowedHosts go to NewGuard.
 	AllowedOrigins, AllowedHosts []string
-	// Authorize decides whether a caller may send a request, by what its body says: the method, and for tools/call the
-	// tool. An error of kind Forbidden is answered by Forbidden, any other as a JSON-RPC error. Nil: everybody may.
-	Authorize func(ctx context.Context, method, tool string) error
+	// Authorize decides whether a caller may send a request, by what its body says and no header. An error of kind
+	// Forbidden is answered by Forbidden, any other as a JSON-RPC error. Nil: everybody may.
+	Authorize func(ctx context.Context, c Call) error
 	// Forbidden answers a request that Authorize refused. Nil: status 403 and a JSON-RPC error.
 	Forbidden func(w http.ResponseWriter, r *http.Request, err error)
 	// KeepAlive is the time between comments on a quiet stream. 0: DefaultKeepAlive.

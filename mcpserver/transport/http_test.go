@@ -274,11 +274,11 @@ func TestAuthorizeReadsTheBody(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	w := newWorld(t, func(c *HTTPConfig) {
-		c.Authorize = func(_ context.Context, method, tool string) error {
+		c.Authorize = func(_ context.Context, call Call) error {
 			mu.Lock()
 			defer mu.Unlock()
-			asked = append(asked, method+" "+tool)
-			switch tool {
+			asked = append(asked, call.Method+" "+call.Tool+call.URI)
+			switch call.Tool {
 			case "block":
 				return fault.New(fault.Forbidden, "no scope for block")
 			case "gone":
@@ -309,7 +309,9 @@ func TestAuthorizeReadsTheBody(t *testing.T) {
 			t.Errorf("%s: %d %s", version, got.status, got.body)
 		}
 	}
-	if got := strings.Join(asked, ","); !strings.Contains(got, "tools/call block,tools/call gone,tools/call echo") {
+	u := w.user("ann", handshake)
+	u.post(u.message(1, "resources/read", map[string]any{"uri": "x://y", "name": "echo"}))
+	if got := strings.Join(asked, ","); !strings.Contains(got, "tools/call block,tools/call gone,tools/call echo") || !strings.HasSuffix(got, ",resources/read x://y") {
 		t.Errorf("asked about %s", got)
 	}
 	select {

@@ -38,6 +38,15 @@ func (m *message) tool() string {
 	return ""
 }
 
+// Call is what a request's body asks for.
+type Call struct {
+	Method string
+	// Tool is the one that a tools/call names, URI the resource of whatever names one.
+	Tool, URI string
+}
+
+func (m *message) call() Call { return Call{Method: m.method, Tool: m.tool(), URI: m.uri} }
+
 // params is what every method's params may hold and this package looks at. The fields are raw so that a value of the
 // wrong type is left to the method that owns it.
 type params struct {

@@ -84,7 +84,7 @@ func (x *exchange) take() {
 // answer handles a request and answers it.
 func (x *exchange) answer() {
 	if x.Authorize != nil {
-		if err := x.Authorize(x.r.Context(), x.m.method, x.m.tool()); err != nil {
+		if err := x.Authorize(x.r.Context(), x.m.call()); err != nil {
 			x.forbid(x.w, x.r, x.m, err)
 			return
 		}
