@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cellblock/internal/fault"
@@ -38,9 +40,12 @@ const (
 
 // Dev is dev mode: a key pair of this installation's own, which signs tokens for whoever can read the data folder.
 type Dev struct {
-	dir    string
-	key    *rsa.PrivateKey
-	now    func() time.Time
+	dir string
+	now func() time.Time
+	key *rsa.PrivateKey // that Mint signs with
+
+	mu     sync.Mutex
+	info   fs.FileInfo // of the key's file, when verify was made
 	verify Verifier
 }
 
@@ -49,7 +54,7 @@ type Dev struct {
 // or soon will, that another key signed, or that lacks a scope of DevScopes is replaced.
 //
 // Its error is Unavailable or Invalid, with a hint: a folder that cannot be written, a private key that others can read
-// or that is none. Nothing is ever overwritten that an operator may have put there but the public key and the token.
+// or that is none, a public key that was not made here. No key is ever overwritten that somebody else has put there.
 func EnsureDev(dir string) (*Dev, error) { return ensureDev(dir, time.Now) }
 
 func ensureDev(dir string, now func() time.Time) (*Dev, error) {
@@ -61,12 +66,6 @@ func ensureDev(dir string, now func() time.Time) (*Dev, error) {
 		return nil, err
 	}
 	d := &Dev{dir: dir, key: key, now: now}
-	d.verify, err = NewKeyVerifier(KeyConfig{
-		PublicKey: &key.PublicKey, Rules: Rules{Issuer: DevIssuer, Audiences: []string{DevAudience}, Now: now},
-	})
-	if err != nil {
-		return nil, err
-	}
 	if err := d.ensurePublicKey(); err != nil {
 		return nil, err
 	}
@@ -93,9 +92,6 @@ func ensureFolder(dir string) error {
 	return nil
 }
 
-// Verifier accepts the tokens that Mint makes.
-func (d *Dev) Verifier() Verifier { return d.verify }
-
 // TokenPath is the file that holds a token with all of DevScopes.
 func (d *Dev) TokenPath() string { return filepath.Join(d.dir, devToken) }
 
@@ -117,7 +113,7 @@ func newDevKey() ([]byte, error) {
 	if err != nil {
 		return nil, fault.New(fault.Internal, "cannot encode a key: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+	return append([]byte(madeHere), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})...), nil
 }
 
 func parseDevKey(path string, data []byte) (*rsa.PrivateKey, error) {
@@ -143,10 +139,13 @@ func (d *Dev) ensurePublicKey() error {
 	}
 	want := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	path := filepath.Join(d.dir, devPublicKey)
-	if have, err := os.ReadFile(path); err == nil && string(have) == string(want) {
+	switch have, err := os.ReadFile(path); {
+	case err == nil && bytes.HasSuffix(have, want):
 		return nil
+	case err == nil && !bytes.HasPrefix(have, []byte(madeHere)):
+		return foreignKey(path)
 	}
-	return secretfile.Replace(path, want)
+	return secretfile.Replace(path, append([]byte(madeHere), want...))
 }
 
 // ensureToken replaces the token in the data folder unless it serves as it is. Two processes may both write one; either
@@ -167,6 +166,6 @@ func (d *Dev) ensureToken() error {
 }
 
 func (d *Dev) serves(token string) bool {
-	p, err := d.verify(context.Background(), token)
+	p, err := d.verifyNow(context.Background(), token)
 	return err == nil && p.Expires.Sub(d.now()) > devRefresh && slices.Equal(p.Scopes, DevScopes())
 }

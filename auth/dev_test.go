@@ -106,8 +106,8 @@ func TestEnsureDevReplacesWhatDoesNotServe(t *testing.T) {
 		{"fewer scopes", func(t *testing.T, _ string, d *Dev) {
 			os.WriteFile(d.TokenPath(), []byte(must(d.Mint(TokenSpec{Scopes: []string{"files:read"}}))), 0o600)
 		}, noon, true},
-		{"public key exchanged", func(t *testing.T, dir string, _ *Dev) {
-			os.WriteFile(filepath.Join(dir, devPublicKey), []byte("nonsense"), 0o600)
+		{"public key of an earlier one", func(t *testing.T, dir string, _ *Dev) {
+			os.WriteFile(filepath.Join(dir, devPublicKey), []byte(madeHere+"nonsense"), 0o600)
 		}, noon, false},
 	}
 	for _, tt := range tests {

@@ -13,11 +13,13 @@ import (
 
 func newToken() *cobra.Command {
 	var spec auth.TokenSpec
+	var rotate bool
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Mint a token for dev mode",
 		Long: `Prints a bearer token, signed with the development key in the data folder. Servers that run in dev mode with the same
-data folder accept it. With an identity provider, get tokens from there.`,
+data folder accept it. With an identity provider, get tokens from there.
+With --rotate the key is replaced first: all tokens made so far end at once, also on servers that run.`,
 		Example: `  cellblock token
   cellblock token --subject ci --scopes python:execute,sessions:read --lifetime 1h`,
 		Args: cobra.NoArgs,
@@ -27,7 +29,11 @@ data folder accept it. With an identity provider, get tokens from there.`,
 				return err
 			}
 			_, missing := os.Stat(cfg.DataDir)
-			dev, err := auth.EnsureDev(cfg.DataDir)
+			open := auth.EnsureDev
+			if rotate {
+				open = auth.RotateDev
+			}
+			dev, err := open(cfg.DataDir)
 			if err != nil {
 				return err
 			}
@@ -43,6 +49,7 @@ data folder accept it. With an identity provider, get tokens from there.`,
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the key first, so that all tokens made so far end at once")
 	cmd.Flags().StringVar(&spec.Subject, "subject", "dev", "whom the token names; sessions belong to it")
 	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do, as python:execute,sessions:read (default: everything)")
 	spec.Lifetime = 30 * 24 * time.Hour
