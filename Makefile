@@ -59,6 +59,11 @@ quota: ## the tests of workspaces' quotas, in a Linux of their own that has them
 soak: setup build ## 20 sessions of 200 mixed cells at once, each output looked at
 	CELLBLOCK_SOAK=full go test -count=1 -v -timeout 30m ./e2e/soak
 
+.PHONY: chaos
+# It is not in make test: it stops an engine, which others would miss.
+chaos: setup build ## kernels, servers, engine, disk and clock fail under sessions that work; CELLBLOCK_CHAOS=full for long
+	CELLBLOCK_CHAOS=$${CELLBLOCK_CHAOS:-short} go test -count=1 -v -timeout 60m ./e2e/chaos
+
 .PHONY: bench
 bench: setup build ## the measurements, as ratios side by side in one run
 	@go run ./e2e/bench

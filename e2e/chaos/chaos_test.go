@@ -1,0 +1,86 @@
+// Package chaos harms a running installation in every way that an operator has seen, again and again, while sessions work
+// on it, and holds what they are and what they are told against a model of what they must be.
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"cellblock/e2e/rig"
+	"cellblock/kernels/kernelstest"
+)
+
+// size is the variable that asks for this test: "short", or "full".
+const size = "CELLBLOCK_CHAOS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(size) == "" {
+		os.Exit(m.Run()) // nothing is to be built for it
+	}
+	dir, err := os.MkdirTemp("", "cb-clock")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		dir, err = overlay(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	rig.Main(m, "-overlay", dir)
+}
+
+// need skips where this test was not asked for: it takes its time, and stops an engine. It returns how often each fault is to
+// strike, and how many sessions.
+func need(t *testing.T) (seed uint64, times, sessions int) {
+	asked := os.Getenv(size)
+	if asked == "" {
+		t.Skip("SKIPPED: it has a step of its own, make chaos")
+	}
+	kernelstest.Need(t, os.Geteuid() == 0, "root")
+	t.Parallel() // the two have nothing in common
+	seed = uint64(time.Now().UnixNano())
+	if text := os.Getenv("CELLBLOCK_CHAOS_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked == "full" {
+		return seed, 15, 8
+	}
+	return seed, 2, 6
+}
+
+func TestSandbox(t *testing.T) {
+	seed, times, sessions := need(t)
+	_, err := exec.LookPath("bwrap")
+	kernelstest.Need(t, err == nil, "bubblewrap")
+	kernelstest.NeedPython(t)
+	run(t, seed, times, sessions, nil, faults)
+}
+
+func TestDocker(t *testing.T) {
+	seed, times, sessions := need(t)
+	times = (times + 1) / 2 // an engine takes its time
+	run(t, seed, times, sessions, needEngine(t), append(slices.Clone(faults), engineFaults...))
+}
+
+func run(t *testing.T, seed uint64, times, sessions int, e *engine, faults []fault) {
+	w := newWorld(t, seed, e, sessions)
+	defer w.report()
+	t.Logf("seed %d", seed)
+	order := rand.New(rand.NewPCG(seed, 0))
+	w.begin()
+	for range times {
+		for _, i := range order.Perm(len(faults)) {
+			w.round(faults[i])
+		}
+	}
+	w.finish()
+}
