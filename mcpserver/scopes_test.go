@@ -148,7 +148,7 @@ func TestEveryResourceHasAScope(t *testing.T) {
 			"cellblock://sessions/{session_id}/executions/{execution_id}/outputs/{index}":       "cellblock://sessions/s/executions/1/outputs/0",
 			"cellblock://sessions/{session_id}/notebook.ipynb":                                  "cellblock://sessions/s/notebook.ipynb",
 			"cellblock://sessions/{session_id}/log":                                             "cellblock://sessions/s/log",
-			"cellblock://sessions/{session_id}/files/{+path}":                                   "cellblock://sessions/s/files/a.txt",
+			"cellblock://sessions/{session_id}/files/{+path}{?offset}":                          "cellblock://sessions/s/files/a.txt",
 		}
 		for _, scope := range []string{"", ScopeRead, ScopeFilesRead} {
 			w.scopes = append(slices.Clone(all), scope)
