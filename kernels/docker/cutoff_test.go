@@ -159,16 +159,14 @@ func TestEngineGoesAwayDuringLaunch(t *testing.T) {
 	})
 }
 
-// An engine that goes away and comes back must not make a running kernel look dead, nor a dead one alive.
+// An engine that goes away and comes back must not make a running kernel look dead, nor a dead one alive. What it was to stop
+// meanwhile it stops when it is back.
 func TestEngineGoesAwayUnderAKernel(t *testing.T) {
 	onEach(t, func(t *testing.T, s setting, host string) {
 		way, through := newUnreliable(t, host)
 		p := newProvisioner(t, Config{Host: through, Carrier: s.carrier, Files: s.files})
 		h := launchKernel(t, p, newSpec(t, p, forever))
 		way.cut("", true)
-		if err := h.Stop(t.Context(), 0); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("stopped without an engine: %v", err)
-		}
 		select {
 		case <-h.Exited():
 			t.Fatal("the engine went away, and the kernel is called dead")
@@ -176,9 +174,12 @@ func TestEngineGoesAwayUnderAKernel(t *testing.T) {
 		}
 		way.cut("", false)
 		greet(t, h)
-		if err := h.Stop(t.Context(), 0); err != nil {
-			t.Fatal(err)
+		way.cut("", true)
+		if err := h.Stop(t.Context(), 0); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("stopped without an engine: %v", err)
 		}
-		awaitExit(t, h, 5*time.Second)
+		way.cut("", false)
+		awaitExit(t, h, 10*time.Second)
+		nothingLeft(t, p, 10*time.Second)
 	})
 }

@@ -24,6 +24,9 @@ func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 	defer cancel()
 	if err := remove(ctx, h.e, h.container); err != nil && !cerrdefs.IsNotFound(err) {
+		if connectionLost(err) {
+			h.p.sweeper.owe(debt{e: h.e, name: h.container, creation: created, clean: h.carrier.remove})
+		}
 		return engineError(h.e.host, err)
 	}
 	select {

@@ -83,6 +83,13 @@ func (c *creation) pending() bool {
 	}
 }
 
+// created is the creation of a container that has long been there.
+var created = func() *creation {
+	c := &creation{done: make(chan struct{})}
+	close(c.done)
+	return c
+}()
+
 // debt is a container to be removed, and what goes with it.
 type debt struct {
 	e        *engine
@@ -113,7 +120,7 @@ func (s *sweeper) owe(d debt) {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
 				if away.IsZero() {
-					s.log.Warn("a container of a failed launch may be left", "container", d.name)
+					s.log.Warn("a container that was to be removed may be left", "container", d.name)
 				}
 				return
 			}
