@@ -9,36 +9,53 @@ import (
 	"time"
 )
 
+// cellsBefore is how many cells a session has run before it rests: more than it remembers.
+const cellsBefore = 70
+
 // kernelMemory is what a kernel takes that has done little, in bytes, and what is left of the host's memory to others.
 const kernelMemory, reserve = 80 << 20, 2 << 30
 
-// measureIdle tells what sessions cost that nobody uses: memory and goroutines of the server, and processor time.
+// calm is how long a server must rest until Go's runtime has thrown away what calls have left: it does so every two minutes
+// at least.
+const calm = 150 * time.Second
+
+// measureIdle tells what sessions cost that nobody uses any more: memory and goroutines of the server, and processor time.
+// Two servers rest side by side, one with sessions and one that has closed its only one.
 func measureIdle(ctx context.Context, o options, dir string) (report, error) {
 	n := o.sessions
 	if room := int((numberIn("/proc/meminfo", "MemAvailable:")*1024 - reserve) / kernelMemory); n > room {
 		n = max(1, room)
 	}
-	without, err := resting(ctx, o, filepath.Join(dir, "rest0"), 0)
+	without, err := startResting(ctx, o, filepath.Join(dir, "rest0"), 0)
 	if err != nil {
 		return report{}, err
 	}
-	with, err := resting(ctx, o, filepath.Join(dir, "rest"), n)
+	defer without.stop()
+	with, err := startResting(ctx, o, filepath.Join(dir, "rest"), n)
 	if err != nil {
 		return report{}, err
 	}
-	each := func(with, without float64) float64 { return (with - without) / float64(n) }
+	defer with.stop()
+	if err := wait(ctx, calm); err != nil {
+		return report{}, err
+	}
+	without.look()
+	with.look()
+	if err := wait(ctx, o.idle); err != nil {
+		return report{}, err
+	}
+	a, b := without.seen(), with.seen()
 	r := report{costs: []cost{
-		{what: fmt.Sprintf("memory of the server, per session at rest, of %d", n), value: each(with.memory, without.memory) / 1000, unit: "KB", goal: 100},
-		{what: "goroutines of the server, per session at rest", value: each(with.goroutines, without.goroutines), goal: 8},
+		{what: fmt.Sprintf("memory of the server, per session at rest, of %d", n), value: (b.memory - a.memory) / float64(n) / 1000, unit: "KB", goal: 100},
+		{what: "goroutines of the server, per session at rest", value: float64(b.goroutines-a.goroutines) / float64(n), goal: 8},
 	}}
 	for _, part := range []struct {
-		what          string
-		used, without usage
-	}{{"the server", with.server, without.server}, {"shims", with.shims, without.shims}, {"kernels", with.kernels, without.kernels}} {
-		used := part.used.minus(part.without)
+		what string
+		used usage
+	}{{"the server", b.server.minus(a.server)}, {"shims", b.shims}, {"kernels", b.kernels}} {
 		r.costs = append(r.costs,
-			cost{what: fmt.Sprintf("processor time of %s in a minute, %d sessions at rest", part.what, n), value: used.cpu.Seconds() * 1000 / o.idle.Minutes(), unit: "ms"},
-			cost{what: "and how often they wake up", value: float64(used.wakes) / o.idle.Minutes()})
+			cost{what: fmt.Sprintf("processor time of %s in a minute, %d sessions at rest", part.what, n), value: part.used.cpu.Seconds() * 1000 / o.idle.Minutes(), unit: "ms"},
+			cost{what: "and how often they wake up", value: float64(part.used.wakes) / o.idle.Minutes()})
 	}
 	if n < o.sessions {
 		r.notes = append(r.notes, fmt.Sprintf("memory is short here: %d sessions instead of %d", n, o.sessions))
@@ -46,47 +63,73 @@ func measureIdle(ctx context.Context, o options, dir string) (report, error) {
 	return r, nil
 }
 
-// rest is what was seen of a server with sessions that nobody uses.
+// code is a cell of a kilobyte.
+var code = "1+1" + strings.Repeat(" # more of the same", 55)
+
+// resting is a server with sessions that nobody uses any more.
+type resting struct {
+	*server
+	again  func() (*server, error) // starts the next one on its folder
+	family family
+	before rest
+}
+
+// rest is what was seen of it.
 type rest struct {
-	memory, goroutines     float64
+	memory                 float64
+	goroutines             int
 	server, shims, kernels usage
 }
 
-// resting starts n sessions, watches them while they rest, and ends all of it.
-func resting(ctx context.Context, o options, dir string, n int) (r rest, err error) {
-	args := []string{"--provisioner", "local"}
-	srv, err := startServer(ctx, o, dir, args...)
+// startResting starts a server and n sessions, and one more, which it closes again: what all share is there then.
+func startResting(ctx context.Context, o options, dir string, n int) (*resting, error) {
+	start := func() (*server, error) { return startServer(ctx, o, dir, "--provisioner", "local") }
+	srv, err := start()
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	defer func() { srv.stop() }()
 	for i := range n + 1 {
-		if err := srv.execute(ctx, fmt.Sprintf("rest-%d", i), "1+1"); err != nil {
-			return r, err
+		for range cellsBefore {
+			if err := srv.execute(ctx, fmt.Sprintf("rest-%d", i), code); err != nil {
+				srv.stop()
+				return nil, err
+			}
 		}
 	}
-	// The one more is closed again: it has warmed up what all sessions share.
 	if _, err := srv.call(ctx, "close_session", map[string]any{"session_id": "rest-0"}); err != nil {
-		return r, err
+		srv.stop()
+		return nil, err
 	}
-	if err := settle(ctx, o.idle/2); err != nil {
-		return r, err
-	}
-	pid := srv.cmd.Process.Pid
-	all := familyOf(pid)
-	server, shims, kernels := usageOf([]int{pid}), usageOf(all.shims), usageOf(all.kernels)
-	if err := settle(ctx, o.idle); err != nil {
-		return r, err
-	}
-	r.server, r.shims, r.kernels = usageOf([]int{pid}).minus(server), usageOf(all.shims).minus(shims), usageOf(all.kernels).minus(kernels)
-	r.memory = anonymous(pid)
-	r.goroutines = float64(strings.Count("\n"+srv.end(syscall.SIGQUIT), "\ngoroutine "))
-	srv, err = startServer(ctx, o, dir, args...) // which finds the kernels again, and stops them with itself
-	return r, err
+	return &resting{server: srv, again: start, family: familyOf(srv.cmd.Process.Pid)}, nil
 }
 
-// settle waits while nothing is done.
-func settle(ctx context.Context, d time.Duration) error {
+// look notes what the processes have used so far.
+func (r *resting) look() { r.before = r.used() }
+
+func (r *resting) used() rest {
+	return rest{server: usageOf([]int{r.cmd.Process.Pid}), shims: usageOf(r.family.shims), kernels: usageOf(r.family.kernels)}
+}
+
+// seen returns what the processes have used since look, and what the server holds. It kills the server, which tells its
+// goroutines by that.
+func (r *resting) seen() rest {
+	now := r.used()
+	return rest{
+		server: now.server.minus(r.before.server), shims: now.shims.minus(r.before.shims), kernels: now.kernels.minus(r.before.kernels),
+		memory: anonymous(r.cmd.Process.Pid), goroutines: strings.Count("\n"+r.end(syscall.SIGQUIT), "\ngoroutine "),
+	}
+}
+
+// stop ends all of it. A server that was killed has left its kernels to the next one, which stops them with itself.
+func (r *resting) stop() {
+	r.server.stop()
+	if next, err := r.again(); err == nil {
+		next.stop()
+	}
+}
+
+// wait waits while nothing is done.
+func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -20,13 +20,16 @@ func measureReattach(ctx context.Context, o options, dir string) (report, error)
 		if err != nil {
 			return report{}, err
 		}
-		per := (median(found) - median(none)) / float64(n)
+		each := make([]float64, len(found))
+		for i := range found {
+			each[i] = (found[i] - none[i]) / float64(n)
+		}
 		r.add(report{
-			rows: []row{{what: fmt.Sprintf("start after `kill -9` until each of %d sessions has answered `x`", n), ours: "with kernels to find again", theirs: "start without, one call",
-				a: found, b: none, unit: "ms"}},
+			rows: []row{{what: fmt.Sprintf("start after `kill -9` until %d of %d sessions have answered `x`", n, n), ours: "with kernels to find again",
+				theirs: "start without, one call", a: found, b: none, unit: "ms"}},
 			costs: []cost{
-				{what: fmt.Sprintf("re-attach of a session, of %d, its first call included", n), value: per, unit: "ms"},
-				{what: fmt.Sprintf("the first call after it, of %d sessions", n), value: median(after), unit: "ms"},
+				{what: fmt.Sprintf("what each of %d sessions adds to that start, with its first call", n), value: median(each), unit: "ms"},
+				{what: "of it the first call", value: median(after), unit: "ms"},
 			},
 		})
 	}
