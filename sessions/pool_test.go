@@ -192,6 +192,23 @@ func TestPoolChecksBeforeItGives(t *testing.T) {
 	}
 }
 
+// While the engine does not answer nothing can be launched: what is ready is worth the more.
+func TestPoolServesWhileTheImageCannotBeLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &imageProvisioner{fakeProvisioner: &fakeProvisioner{}}
+		id := "sha256:1"
+		p.image.Store(&id)
+		m := pooledManager(t, p.fakeProvisioner, 1, func(c *Config) { c.Provisioner = p })
+		defer m.Shutdown(context.Background())
+		p.image.Store(nil)
+		down := errors.New("the engine cannot be reached")
+		p.launchErr.Store(&down)
+		if _, r := execute(t, m, alice, "s", "x"); r.Status != kernels.StatusOK {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
 func TestPoolReplacesWhatDiesOrGetsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{}

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func (p *pool) check(ctx context.Context, k *pooled) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	image := make(chan string, 1)
-	go func() { image <- p.image(ctx, k.spec.Image) }()
+	go func() { image <- cmp.Or(p.image(ctx, k.spec.Image), k.image) }() // an engine that does not answer has changed nothing
 	_, err := k.kernel.client.Stats(ctx)
 	if err == nil {
 		err = k.kernel.client.Err()
