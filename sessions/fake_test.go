@@ -22,6 +22,7 @@ type fakeProvisioner struct {
 	stopTime   time.Duration
 	readyErr   atomic.Pointer[error]
 	connectErr atomic.Pointer[error]
+	stopErr    atomic.Pointer[error]
 	restartErr error
 	unplugged  atomic.Bool   // cells cannot be sent: the connection is down
 	starving   time.Duration // how much of their time kernels wait for a processor, in per cent
@@ -114,6 +115,9 @@ func (h *fakeHandle) Logs(context.Context) string            { return "fake log:
 func (h *fakeHandle) Close() error                           { return nil }
 
 func (h *fakeHandle) Stop(_ context.Context, grace time.Duration) error {
+	if err := h.p.stopErr.Load(); err != nil {
+		return *err
+	}
 	if h.server == h.p.killed.Load() {
 		h.stop(grace)
 	}

@@ -295,10 +295,7 @@ func (s *session) stopLeft(why string) error {
 	}
 	if l.runs {
 		if err = s.manager.stopKernel(ctx, l.kernel.Ref); err != nil {
-			s.log.Warn("the kernel of an earlier server cannot be stopped now, and is stopped later", "error", err)
-			s.manager.owe(l.kernel.Ref)
-			err = fault.New(fault.Unavailable, "the kernel of session %q cannot be stopped now: %w", s.key.id, err).
-				WithHint("it is stopped as soon as it can be reached; the session has ended")
+			err = s.stopLater(l.kernel.Ref, err)
 		}
 		l.kernel.Ended, l.kernel.Why = time.Now(), why
 		s.save(GenerationEnded{Number: l.kernel.Number, Ended: l.kernel.Ended, Why: why})

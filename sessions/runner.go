@@ -197,7 +197,9 @@ func (s *session) stop(why *ending) error {
 	var err error
 	switch {
 	case s.kernel != nil:
-		err = s.kernel.dispose(stopGrace)
+		if err = s.kernel.dispose(stopGrace); err != nil {
+			err = s.stopLater(s.kernel.handle.Ref(), err)
+		}
 		s.kernel = nil
 		s.generationEnded(why.cause)
 	case s.untouched && !s.refused():

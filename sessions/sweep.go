@@ -141,6 +141,14 @@ func (m *Manager) owe(ref kernels.Ref) {
 	m.owed = append(m.owed, ref)
 }
 
+// stopLater has a kernel that cannot be stopped now be stopped as soon as it can be reached, and returns what to tell of it.
+func (s *session) stopLater(ref kernels.Ref, err error) error {
+	s.log.Warn("a kernel cannot be stopped now, and is stopped later", "kernel", ref.KernelID, "error", err)
+	s.manager.owe(ref)
+	return fault.New(fault.Unavailable, "the kernel of session %q cannot be stopped now: %w", s.key.id, err).
+		WithHint("it is stopped as soon as it can be reached; the session has ended")
+}
+
 // stopOwed stops the kernels that could not be reached when they should have been stopped.
 func (m *Manager) stopOwed(ctx context.Context) {
 	m.mu.Lock()
