@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"cellblock/kernels"
@@ -42,9 +43,22 @@ func (s *session) forgetOldest() {
 			break
 		}
 	}
-	for len(s.recent) > maxRecent && s.recent[0].stored() {
+	open := s.oldestOpen()
+	for len(s.recent) > maxRecent && s.recent[0].number < open && s.recent[0].stored() {
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
+}
+
+// oldestOpen is the lowest number of a cell that has not ended. Behind it none is forgotten that was cancelled while it
+// waited: the cells in memory are the last ones, without a gap. The caller holds s.mu.
+func (s *session) oldestOpen() int {
+	switch {
+	case s.running != nil:
+		return s.running.number
+	case len(s.queue) > 0:
+		return s.queue[0].number
+	}
+	return math.MaxInt
 }
 
 // forgetRecords forgets the first n records, with their cells. The caller holds s.mu.

@@ -67,3 +67,29 @@ func TestLateOutputOfACellThatIsStored(t *testing.T) {
 		}
 	})
 }
+
+// Cells that were cancelled while they waited ended before the one that runs: the list has no gap for that.
+func TestCellsThatNeverRanAreListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiting = 8
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = storetest.NewMemory() })
+		defer shutdown(t, m)
+		first := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 1m"))
+		synctest.Wait()
+		for range waiting {
+			sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "1")).Cancel()
+		}
+		synctest.Wait()
+		for _, when := range []string{"while it runs", "after its end"} {
+			infos, err := m.Executions(t.Context(), sessions.Alice, "s", 100)
+			if err != nil || len(infos) != waiting+1 {
+				t.Errorf("%s, %d cells are listed, %v", when, len(infos), err)
+			}
+			sessions.WaitFor(t, first)
+		}
+		runCell(t, m, "s", "1")
+		if infos, err := m.Executions(t.Context(), sessions.Alice, "s", 100); err != nil || len(infos) != waiting+2 {
+			t.Errorf("in the end, %d cells are listed, %v", len(infos), err)
+		}
+	})
+}

@@ -202,6 +202,7 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	s.keepHandle(k.handle)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.forgetOldest()
 	s.generation = l.kernel.Number - 1
 	s.setState(Starting)
 	s.ran, s.news, s.filesThere = true, nil, filesThere

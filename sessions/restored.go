@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"slices"
 
 	"cellblock/kernels"
 )
@@ -30,10 +29,10 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range ended[max(0, len(ended)-maxRetained):] {
+	for _, e := range ended {
 		s.records = append(s.records, e.record)
 	}
-	s.recent = slices.Clone(ended[max(0, len(ended)-maxRecent):])
+	s.recent = ended
 	return running, waiting
 }
 
