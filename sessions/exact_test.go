@@ -25,6 +25,7 @@ func TestRunningCellBeforeALongQueue(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		l.kill()
+		shutdown(t, m) // or it would go on with the cells that wait
 		m, _ = l.start(func(c *sessions.Config) { c.MaxQueue = 1 })
 		if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.State != sessions.Busy {
 			t.Errorf("it is %+v, %v", info, err)

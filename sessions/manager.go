@@ -56,12 +56,6 @@ type Request struct {
 	restores int
 }
 
-// CloseOptions say how a session is closed.
-type CloseOptions struct {
-	// DeleteFiles deletes the session's workspace and history too.
-	DeleteFiles bool
-}
-
 // Stats counts what a Manager holds.
 type Stats struct {
 	// Sessions is how many there are, by state.
@@ -252,6 +246,9 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	}
 	if s != nil && !s.ended() {
 		<-s.settled // soon: see reattachTime
+		if err := s.refusal(); err != nil {
+			return nil, err
+		}
 		return s, nil
 	}
 	err := fault.New(fault.NotFound, "there is no session %q", id).
@@ -330,53 +327,6 @@ func (s *session) orderError(err error) error {
 		return fault.New(fault.Conflict, "session %q: %s", s.key.id, why.cause)
 	}
 	return err
-}
-
-// Close ends a session: its kernel is stopped, a running cell ends, waiting cells never run. Files are kept unless the
-// options say otherwise. It returns when nothing is left running. Closing again a session whose files are kept is no
-// error; an id that is not known at all is NotFound.
-func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptions) error {
-	if err := ValidateID(id); err != nil {
-		return err
-	}
-	k := key{o, id}
-	if s := m.takeOver(k); s != nil { // what its cells have printed meanwhile is not lost
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-		}
-	}
-	past, err := m.stored(ctx, o, id)
-	s, err := m.closing(k, opts, past, err == nil)
-	if s == nil {
-		return err
-	}
-	select {
-	case <-s.gone:
-		return s.endErr
-	case <-ctx.Done():
-		return fault.New(fault.Timeout, "session %q is still stopping: %w", id, context.Cause(ctx))
-	}
-}
-
-// closing begins to close a session and returns it, or nil when there is nothing to do. What there is of a session that does
-// not run, or is ending already, a kernel of an earlier process or files to be deleted, is dealt with by a session of its
-// own, made for that: whoever uses the id next waits for it.
-func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded bool) (*session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s, known, open := m.sessions[k], recorded || m.workspaces.known(k), recorded && past.Closed.IsZero()
-	switch {
-	case s == nil && !known:
-		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).
-			WithHint("list_sessions names the ones there are")
-	case s == nil && (m.closed || !opts.DeleteFiles && !open):
-		return nil, nil
-	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
-		s = m.add(k, past.Language, false)
-	}
-	s.close(&ending{fault.Cancelled, "the session was closed"}, opts.DeleteFiles)
-	return s, nil
 }
 
 // Stats counts sessions and cells, for health.

@@ -141,6 +141,7 @@ func (s *session) obey(o order) {
 func (s *session) renew(why string) error {
 	if s.untouched {
 		_ = s.stopLeft(why) // it has been logged, and is tried again
+		s.untouched = false
 	}
 	if s.kernelGone() {
 		s.kernelDied(s.kernel.death())
