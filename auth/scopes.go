@@ -9,7 +9,10 @@ import (
 	"cellblock/internal/nearest"
 )
 
-// DevScopes returns all that there is to allow: what the token in the data folder carries.
+// ScopeAdmin allows to list and stop the sessions of all owners. A token has it only where it was asked for by name.
+const ScopeAdmin = "sessions:admin"
+
+// DevScopes returns all that there is to allow one owner: what the token in the data folder carries.
 func DevScopes() []string {
 	return []string{
 		"python:execute", "javascript:execute", "typescript:execute", "bash:execute", "r:execute",
@@ -23,7 +26,7 @@ var openScope = regexp.MustCompile(`^([a-z][a-z0-9_+-]*:execute|profile:[A-Za-z0
 
 // checkScope refuses what no server of ours asks for: a token with it would be refused later, and elsewhere.
 func checkScope(scope string) error {
-	if slices.Contains(DevScopes(), scope) || openScope.MatchString(scope) {
+	if scope == ScopeAdmin || slices.Contains(DevScopes(), scope) || openScope.MatchString(scope) {
 		return nil
 	}
 	err := fault.New(fault.Invalid, "%q is no scope", scope)
@@ -35,5 +38,5 @@ func checkScope(scope string) error {
 
 // fixedScopes are those that are not of a language or a profile.
 func fixedScopes() []string {
-	return slices.DeleteFunc(DevScopes(), openScope.MatchString)
+	return append(slices.DeleteFunc(DevScopes(), openScope.MatchString), ScopeAdmin)
 }

@@ -12,13 +12,13 @@ func TestScopesOfATokenAreOnesThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scope := range append(DevScopes(), "julia:execute", "c++:execute", "profile:gpu.large") {
+	for _, scope := range append(DevScopes(), "julia:execute", "c++:execute", "sessions:admin", "profile:gpu.large") {
 		if _, err := dev.Mint(TokenSpec{Scopes: []string{scope}}); err != nil {
 			t.Errorf("%s: %v", scope, err)
 		}
 	}
 	for scope, hint := range map[string]string{
-		"bogus": "sessions:read, sessions:manage, files:read, files:write, images:manage, <language>:execute or profile:<name>",
+		"bogus": "sessions:read, sessions:manage, files:read, files:write, images:manage, sessions:admin, <language>:execute or profile:<name>",
 		"":      "<language>:execute", "session:read": "Did you mean sessions:read?", "python:exec": "Did you mean python:execute?",
 		"profile:": "profile:<name>", ":execute": ":execute", "a b:execute": ":execute", "*": "<language>:execute",
 		"python:execute x": "python:execute", `"python:execute"`: "python:execute", "Sessions:Read": "sessions:read",

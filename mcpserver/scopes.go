@@ -17,6 +17,9 @@ const (
 	// ScopeRead is for reading of sessions and their cells, ScopeManage for stopping what runs in them and for ending them.
 	ScopeRead   = "sessions:read"
 	ScopeManage = "sessions:manage"
+	// ScopeAdmin is for operators: to list and stop sessions of anybody's, and to read nothing of them. It is in no metadata,
+	// because clients ask for what is there.
+	ScopeAdmin = auth.ScopeAdmin
 	// ScopeFilesRead is for reading files of workspaces, ScopeFilesWrite for writing and deleting them.
 	ScopeFilesRead  = "files:read"
 	ScopeFilesWrite = "files:write"
@@ -49,6 +52,8 @@ var needs = map[string]need{
 	"restart_session":   {scope: ScopeManage},
 	"close_session":     {scope: ScopeManage},
 	restoreSession:      {andLanguage: true},
+	listAllSessions:     {scope: ScopeAdmin},
+	stopAnySession:      {scope: ScopeAdmin},
 	"list_files":        {scope: ScopeFilesRead},
 	"read_file":         {scope: ScopeFilesRead},
 	"write_file":        {scope: ScopeFilesWrite},
@@ -133,7 +138,7 @@ func (a *Access) Scopes() []string {
 		scopes = append(scopes, language+executeSuffix)
 	}
 	for _, n := range a.tools {
-		if n.scope != "" {
+		if n.scope != "" && n.scope != ScopeAdmin {
 			scopes = append(scopes, n.scope)
 		}
 	}

@@ -50,7 +50,7 @@ container or sandbox: variables, files and plots stay between calls.`,
 		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
 	})
 	addConfigFlags(root)
-	root.AddCommand(newServe(), newStdio(), newExec(), newFiles(), newNotebook(), newSessions(), newLogs(), newToken(), newAudit(), newBackup(), newDoctor(), newVersion())
+	root.AddCommand(newServe(), newStdio(), newExec(), newFiles(), newNotebook(), newSessions(), newLogs(), newToken(), newAudit(), newAdmin(), newBackup(), newDoctor(), newVersion())
 	checkArguments(root)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -39,7 +40,7 @@ func runStdio(cmd *cobra.Command) error {
 	a, err := newApp(graceful, cfg, newLogger(cfg.Log), access{
 		slot:    stdioSlot,
 		owner:   func(context.Context) (sessions.Owner, error) { return localOwner, nil },
-		allowed: func(context.Context, string) bool { return true },
+		allowed: func(_ context.Context, scope string) bool { return scope != mcpserver.ScopeAdmin },
 	})
 	if err != nil {
 		return err

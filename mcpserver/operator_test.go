@@ -1,0 +1,54 @@
+package mcpserver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"cellblock/sessions"
+)
+
+func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
+	w, lines := auditedWorld(t, false)
+	w.call("execute_python", map[string]any{"session_id": "s", "code": "print the-secret"}).expect(t, false)
+	w.owner = sessions.Owner{Issuer: "https://issuer", Subject: "bob"}
+	w.call("execute_python", map[string]any{"session_id": "s", "code": "print another"}).expect(t, false)
+
+	w.owner, w.scopes = sessions.Owner{Subject: "operator"}, []string{ScopeAdmin}
+	var names []string
+	tools, _ := w.list()
+	for _, tool := range tools {
+		names = append(names, tool.Name)
+	}
+	if slices.Sort(names); strings.Join(names, " ") != "health list_all_sessions stop_any_session" {
+		t.Errorf("an operator has %v", names)
+	}
+	got := w.call("list_all_sessions", nil)
+	got.expect(t, false, "https://issuer bob · s · python", " alice · s · python")
+	if strings.Contains(got.String()+string(got.structured), "secret") {
+		t.Errorf("an operator reads what sessions hold: %s", got)
+	}
+	for _, tool := range []string{"list_sessions", "list_executions", "get_execution", "read_file", "execute_python", "close_session", "inspect_variables"} {
+		w.call(tool, map[string]any{"session_id": "s"}).expect(t, true, "scope")
+	}
+	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "bob", "session_id": "s"}).expect(t, false, "Session s of bob is stopped")
+	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "carol", "session_id": "s"}).expect(t, true, "there is no session")
+	if got := w.call("list_all_sessions", nil).String(); strings.Contains(got, "bob") || !strings.Contains(got, "alice") {
+		t.Errorf("after it: %s", got)
+	}
+
+	w.owner, w.scopes = sessions.Owner{Subject: "alice"}, []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite}
+	w.call("list_all_sessions", nil).expect(t, true, "sessions:admin")
+	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "bob", "session_id": "s"}).expect(t, true, "sessions:admin")
+
+	var told bool
+	for _, line := range lines() {
+		if line["tool"] == "stop_any_session" && line["event"] == "called" && line["of_subject"] == "bob" && line["subject"] == "operator" {
+			has(t, line, map[string]any{"subject": "operator", "of_issuer": "https://issuer", "session": "s", "scope": ScopeAdmin})
+			told = true
+		}
+	}
+	if !told {
+		t.Error("what an operator did is not in the audit log")
+	}
+}
