@@ -39,7 +39,11 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	}
 	sandbox, sandboxErr := localBackend(ctx, cfg, slot, logger)
 	if sandboxErr == nil {
-		logger.Info("kernels run in the sandbox: " + engineErr.Error())
+		level := slog.LevelInfo
+		if cfg.Docker.Host != "" || os.Getenv("DOCKER_HOST") != "" { // an engine is wanted: with "docker" nothing stands in for it
+			level = slog.LevelWarn
+		}
+		logger.Log(ctx, level, "kernels run in the sandbox: "+engineErr.Error())
 		logger.Debug("no container engine is used", "tried", docker.Sockets(), "hint", fault.Hint(engineErr))
 		return sandbox, nil
 	}
