@@ -26,7 +26,7 @@ func size() (sessions, cells int) {
 	if os.Getenv("CELLBLOCK_SOAK") == "full" {
 		return 20, 200
 	}
-	return 4, 15
+	return 6, 12
 }
 
 func TestSoak(t *testing.T) {
@@ -40,6 +40,7 @@ func TestSoak(t *testing.T) {
 	warmUp(t, s)
 
 	sessions, cells := size()
+	burn(t)
 	began := time.Now()
 	var all sync.WaitGroup
 	var restarts atomic.Int64
@@ -90,6 +91,16 @@ func warmUp(t *testing.T, s *rig.Server) {
 		}
 		w.close(t)
 	}
+}
+
+// burn keeps a processor busy beside the sessions until the test ends: the end of an output is lost, if it is, when a kernel
+// or the server has to wait.
+func burn(t *testing.T) {
+	busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = busy.Wait() })
 }
 
 // settle waits until the server has no kernels any more and no more descriptors than most.
