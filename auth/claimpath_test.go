@@ -110,18 +110,6 @@ func TestScopePrefix(t *testing.T) {
 	}
 }
 
-func TestAsksForScopes(t *testing.T) {
-	for claim, want := range map[string]bool{"": true, "scope": true, "roles,scp": true, "permissions": false, "realm_access.roles": false} {
-		environ := []string{"MCP_ISSUER=https://i"}
-		if claim != "" {
-			environ = append(environ, "MCP_SCOPE_CLAIM="+claim)
-		}
-		if got := must(ConfigFromEnv(environ)).AsksForScopes(); got != want {
-			t.Errorf("%q: %v", claim, got)
-		}
-	}
-}
-
 // Only a space separates scopes, and only what is written exactly as it should is one.
 func TestScopesLookAlike(t *testing.T) {
 	for scope, want := range map[string]bool{

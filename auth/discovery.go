@@ -22,8 +22,8 @@ func (f *fetcher) discover(ctx context.Context, issuer string) (jwksURI string, 
 		}
 		status, err := f.get(ctx, address, &metadata)
 		switch {
-		case status == http.StatusNotFound:
-			continue
+		case status >= http.StatusBadRequest && status < http.StatusInternalServerError:
+			continue // not here: some say so by 403 or 400
 		case err != nil:
 			return "", err
 		case metadata.Issuer != issuer: // OpenID Connect Discovery 1.0, section 4.3

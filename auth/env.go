@@ -148,6 +148,14 @@ func (c EnvConfig) checkSource() error {
 // Dev tells whether no MCP_* variable was set at all: dev mode, on loopback addresses only (see EnsureDev).
 func (c EnvConfig) Dev() bool { return c.dev }
 
+// AuthorizationServer returns where clients can ask for tokens, as far as is known: the issuer, if it has an address.
+func (c EnvConfig) AuthorizationServer() string {
+	if _, err := parseURL(c.Issuer); err != nil {
+		return ""
+	}
+	return c.Issuer
+}
+
 // AsksForScopes tells whether a token's scopes are those that its client has asked the issuer for. Else they are roles or
 // permissions that somebody has given to its user, and a client that asked for them would be refused.
 func (c EnvConfig) AsksForScopes() bool {

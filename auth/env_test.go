@@ -151,6 +151,26 @@ func TestEnvVerifier(t *testing.T) {
 	}
 }
 
+func TestAuthorizationServer(t *testing.T) {
+	for issuer, want := range map[string]string{"": "", "cells": "", "urn:cells": "", "https://i/x": "https://i/x", "http://127.0.0.1:1": "http://127.0.0.1:1"} {
+		if got := (EnvConfig{Issuer: issuer}).AuthorizationServer(); got != want {
+			t.Errorf("%q: %q", issuer, got)
+		}
+	}
+}
+
+func TestAsksForScopes(t *testing.T) {
+	for claim, want := range map[string]bool{"": true, "scope": true, "roles,scp": true, "permissions": false, "realm_access.roles": false} {
+		environ := []string{"MCP_ISSUER=https://i"}
+		if claim != "" {
+			environ = append(environ, "MCP_SCOPE_CLAIM="+claim)
+		}
+		if got := must(ConfigFromEnv(environ)).AsksForScopes(); got != want {
+			t.Errorf("%q: %v", claim, got)
+		}
+	}
+}
+
 func FuzzConfigFromEnv(f *testing.F) {
 	f.Add("MCP_ISSUER", "x")
 	f.Add("mcp_", "")

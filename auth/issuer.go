@@ -56,7 +56,7 @@ type Issuer struct {
 
 // OpenIssuer fetches an issuer's keys and returns what verifies its tokens. An issuer that cannot be reached is no error:
 // Health tells, and fetching goes on. The error is Invalid: a configuration that could never verify anything, or that would
-// verify too much.
+// verify too much; or Cancelled.
 func OpenIssuer(ctx context.Context, cfg IssuerConfig) (*Issuer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -72,7 +72,9 @@ func OpenIssuer(ctx context.Context, cfg IssuerConfig) (*Issuer, error) {
 		cfg: cfg, check: check, fetch: newFetcher(cfg.Transport),
 		asked: make(chan chan struct{}), ended: make(chan struct{}),
 	}
-	i.refresh(ctx)
+	if i.refresh(ctx); ctx.Err() != nil {
+		return nil, fault.New(fault.Cancelled, "stopped while the issuer's keys were fetched")
+	}
 	life, end := context.WithCancel(context.Background())
 	i.end = end
 	go i.keep(life)

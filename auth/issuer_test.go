@@ -164,6 +164,7 @@ func TestIssuerThatCannotServe(t *testing.T) {
 		answer   http.HandlerFunc
 		want     string
 	}{
+		{"metadata for others", testDiscovery, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "publishes no metadata at"},
 		{"no metadata", testDiscovery, http.NotFound, "publishes no metadata at https://issuer.example/.well-known/openid-configuration or"},
 		{"metadata of another issuer", testDiscovery, says(`{"issuer":"https://evil.example","jwks_uri":"` + testJWKS + `"}`), "another issuer"},
 		{"a slash more", testDiscovery, says(`{"issuer":"` + testIssuer + `/","jwks_uri":"` + testJWKS + `"}`), "Set MCP_ISSUER=https://issuer.example/"},
@@ -329,6 +330,19 @@ func TestKeysOfASet(t *testing.T) {
 	if f.count("https://evil.example/keys") > 0 {
 		t.Error("an address in a token was asked")
 	}
+}
+
+func TestOpenIssuerEndsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeIssuer()
+		f.at(testJWKS, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		cfg := IssuerConfig{Rules: testRules(), JWKSURI: testJWKS, Transport: f}
+		if _, err := OpenIssuer(ctx, cfg); fault.KindOf(err) != fault.Cancelled {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestOpenIssuerRefuses(t *testing.T) {

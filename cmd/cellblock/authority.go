@@ -34,7 +34,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 	if env.AsksForScopes() {
 		bearer.Scopes = a.access.Scopes()
 	}
-	if env.Issuer != "" {
+	if env.AuthorizationServer() != "" {
 		bearer.ResourceMetadata = base + web.MetadataPath + "/mcp"
 	}
 	mcp := transport.NewHTTP(a.dispatcher, transport.HTTPConfig{
@@ -45,7 +45,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		},
 	})
 	return web.New(web.Config{
-		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.Issuer,
+		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.AuthorizationServer(),
 		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
