@@ -104,6 +104,8 @@ func (c *socketCarrier) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
+func (c *socketCarrier) endsWithShim() bool { return true }
+
 func (c *socketCarrier) log() string { return "" }
 
 func (c *socketCarrier) remove() error { return os.RemoveAll(c.dir) }

@@ -95,6 +95,9 @@ func (c *stdioCarrier) await(ctx context.Context) error {
 	return nil
 }
 
+// endsWithShim: the engine has the other end.
+func (c *stdioCarrier) endsWithShim() bool { return false }
+
 func (c *stdioCarrier) log() string { return c.stderr.String() }
 
 func (c *stdioCarrier) remove() error {

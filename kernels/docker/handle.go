@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,11 +36,12 @@ type handle struct {
 	container string
 	carrier   carrier
 
-	cancel  context.CancelFunc // ends watch
-	watched chan struct{}      // closed when watch has ended
-	asked   atomic.Bool
-	exited  chan struct{}
-	status  kernels.ExitStatus // valid once exited is closed
+	presence presence           // of connections whose end tells of the container's
+	cancel   context.CancelFunc // ends watch
+	watched  chan struct{}      // closed when watch has ended
+	asked    atomic.Bool
+	exited   chan struct{}
+	status   kernels.ExitStatus // valid once exited is closed
 }
 
 // newHandle returns a handle that watches a container which has been started.
@@ -73,19 +75,26 @@ func carrierOf(e *engine, c container.InspectResponse) (carrier, error) {
 	return nil, fmt.Errorf("container %s has no way to its shim: %w", c.ID, kernels.ErrGone)
 }
 
-// watch waits for the container's end. An engine that goes away takes the answer with it and may come back, with or
-// without the container, so it is asked again.
+// watch waits for the container's end. While a connection shows that it lives nobody asks the engine: Podman answers who
+// waits by looking four times a second, which costs more than all kernels at rest. An engine that goes away takes the
+// answer with it and may come back, with or without the container, so it is asked again.
 func (h *handle) watch(ctx context.Context) {
 	defer close(h.watched)
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		code, err := h.wait(ctx)
-		if ctx.Err() != nil {
+	for pause := firstPause; h.presence.awaitNone(ctx); pause = min(2*pause, lastPause) {
+		asking, stop := h.presence.whileNone(ctx)
+		code, err := h.wait(asking)
+		connected := asking.Err() != nil
+		stop()
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if err == nil || cerrdefs.IsNotFound(err) {
+		case err == nil || cerrdefs.IsNotFound(err):
 			h.status = h.describe(ctx, code)
 			close(h.exited)
 			return
+		case connected:
+			pause = firstPause
+			continue
 		}
 		select {
 		case <-time.After(pause):
@@ -146,9 +155,12 @@ func (h *handle) Dial(ctx context.Context) (net.Conn, error) {
 const lastWords = 500 * time.Millisecond
 
 // bind makes a connection end with the container. An engine to which one attaches while the container dies may keep the
-// connection open and silent for ever.
+// connection open and silent for ever; one to the shim's own socket ends with the shim.
 func (h *handle) bind(conn net.Conn) net.Conn {
-	b := &boundConn{Conn: conn, closed: make(chan struct{})}
+	b := &boundConn{Conn: conn, gone: func() {}, closed: make(chan struct{})}
+	if h.carrier.endsWithShim() {
+		b.gone = sync.OnceFunc(h.presence.add())
+	}
 	go func() {
 		select {
 		case <-h.exited:
@@ -162,12 +174,22 @@ func (h *handle) bind(conn net.Conn) net.Conn {
 // boundConn is a connection that somebody watches until it is closed.
 type boundConn struct {
 	net.Conn
+	gone   func() // is told when nothing more comes
 	once   sync.Once
 	closed chan struct{}
 }
 
+func (b *boundConn) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		b.gone()
+	}
+	return n, err
+}
+
 func (b *boundConn) Close() error {
 	b.once.Do(func() { close(b.closed) })
+	b.gone()
 	return b.Conn.Close()
 }
 

@@ -15,6 +15,7 @@ const killTime = 5 * time.Second
 // be cut off and not see how its kernel ends. What is left when grace is over is killed.
 func (h *handle) Stop(ctx context.Context, grace time.Duration) error {
 	h.asked.Store(true)
+	h.presence.disregard() // nobody may be reading from a connection any more
 	if grace > 0 {
 		h.signal(ctx, "SIGTERM", grace/2)
 		h.signal(ctx, "SIGTERM", grace/2)
