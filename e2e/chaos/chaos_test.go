@@ -23,16 +23,23 @@ func TestMain(m *testing.M) {
 	if os.Getenv(size) == "" {
 		os.Exit(m.Run()) // nothing is to be built for it
 	}
+	os.Exit(withClock(m))
+}
+
+// withClock runs the tests with servers that go by the clock of the test.
+func withClock(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "cb-clock")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		dir, err = overlay(dir)
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
-	rig.Main(m, "-overlay", dir)
+	defer os.RemoveAll(dir)
+	path, err := overlay(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return rig.Run(m, "-overlay", path)
 }
 
 // need skips where this test was not asked for: it takes its time, and stops an engine. It returns how often each fault is to

@@ -14,12 +14,11 @@ import (
 // bin is the folder with the two binaries, while Main runs.
 var bin string
 
-// Main is a TestMain: it builds cellblock and its shim, runs the tests, and removes what it built. The flags are go build's.
-func Main(m *testing.M, flags ...string) {
-	os.Exit(run(m, flags))
-}
+// Main is a TestMain: it builds cellblock and its shim, runs the tests, and removes what it built.
+func Main(m *testing.M) { os.Exit(Run(m)) }
 
-func run(m *testing.M, flags []string) int {
+// Run is Main but for its end, with flags of go build; it returns the exit status.
+func Run(m *testing.M, flags ...string) int {
 	dir, err := os.MkdirTemp("", "cb-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
