@@ -20,7 +20,7 @@ func TestLargeFilesByCommand(t *testing.T) {
 		}
 		return said
 	}
-	large := make([]byte, 40<<20)
+	large := make([]byte, 17<<20)
 	for i, r := 0, rand.NewChaCha8([32]byte{7}); i < len(large); i += 1 << 20 {
 		_, _ = r.Read(large[i : i+1<<20])
 	}
@@ -28,7 +28,7 @@ func TestLargeFilesByCommand(t *testing.T) {
 	if err := os.WriteFile(in, large, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, files(0, "put", "big", in, "data/"), "Wrote data/in.bin in session big, 40 MiB.")
+	wantText(t, files(0, "put", "big", in, "data/"), "Wrote data/in.bin in session big, 17 MiB.")
 	wantText(t, files(0, "get", "big", "data/in.bin", "-o", out), out)
 	if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, large) {
 		t.Errorf("%d bytes came out, %v", len(got), err)

@@ -1,6 +1,10 @@
 package mcpserver
 
-import "strings"
+import (
+	"strings"
+
+	"cellblock/internal/words"
+)
 
 // bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit.
 type bounds struct {
@@ -19,21 +23,21 @@ func (b bounds) spaceHint(text string) string {
 	const clear = ": delete files that are not needed."
 	switch {
 	case strings.Contains(text, "Disk quota exceeded") && b.workspace > 0:
-		return "The workspace may hold " + bytesText(b.workspace) + clear
+		return "The workspace may hold " + words.Bytes(b.workspace) + clear
 	case strings.Contains(text, "No space left on device"):
 		var places []string
 		if b.workspace > 0 {
-			places = append(places, "the workspace may hold "+bytesText(b.workspace))
+			places = append(places, "the workspace may hold "+words.Bytes(b.workspace))
 		}
 		if b.tmp > 0 {
-			places = append(places, "/tmp may hold "+bytesText(b.tmp))
+			places = append(places, "/tmp may hold "+words.Bytes(b.tmp))
 		}
 		if len(places) == 0 {
 			return "The disk is full" + clear
 		}
 		return sentence(strings.Join(places, ", ")) + clear
 	case strings.Contains(text, "File too large") && b.file > 0:
-		return "One file may have " + bytesText(b.file) + " at most: write several."
+		return "One file may have " + words.Bytes(b.file) + " at most: write several."
 	}
 	return ""
 }

@@ -1,9 +1,9 @@
 package mcpserver
 
 import (
-	"fmt"
 	"time"
 
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -12,14 +12,7 @@ const nearEnd = 5 * time.Minute
 
 // endsIn says when a kernel is to be stopped: "stops in 12 min unless used".
 func endsIn(end sessions.End) string {
-	left := max(time.Until(end.At), 0)
-	in := fmt.Sprintf("%d s", int(left.Seconds()))
-	switch {
-	case left >= 2*time.Hour:
-		in = fmt.Sprintf("%d h", int(left.Hours()))
-	case left >= time.Minute:
-		in = fmt.Sprintf("%d min", int(left.Minutes()))
-	}
+	in := words.Span(time.Until(end.At))
 	if end.Unused {
 		return "stops in " + in + " unless used"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
@@ -35,7 +36,7 @@ func idleEnd(timeout time.Duration) string {
 	if timeout <= 0 {
 		return ""
 	}
-	return " or " + inWords(timeout) + " without use (files stay)"
+	return " or " + words.Length(timeout) + " without use (files stay)"
 }
 
 func (s *service) executeTool(language string) toolSpec {
@@ -50,7 +51,7 @@ func (s *service) executeTool(language string) toolSpec {
 			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
 			mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
 				mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
-					"and that session ends after "+inWords(cfg.MintedIdle)+" unless it is used again")),
+					"and that session ends after "+words.Length(cfg.MintedIdle)+" unless it is used again")),
 			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
 				mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
 			waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
@@ -165,7 +166,7 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if soon := endsSoon(e); soon != "" {
 		content = append(content, mcp.NewTextContent(soon))
 	}
-	content = append(content, mcp.NewTextContent(joinLines(filesLine(r), footer(e, statusText(r)+" · "+seconds(r.Duration)))))
+	content = append(content, mcp.NewTextContent(joinLines(filesLine(r), footer(e, statusText(r)+" · "+words.Took(r.Duration)))))
 	return about(e, v, &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK})
 }
 
@@ -188,7 +189,7 @@ func (s *service) lateBlocks(cells ...sessions.Late) []mcp.Content {
 	var content []mcp.Content
 	for i, late := range cells {
 		if room.chars <= 0 {
-			rest := plural(int64(len(cells)-i), "more cell")
+			rest := words.Count(int64(len(cells)-i), "more cell")
 			return append(content, mcp.NewTextContent("["+rest+" went on in the background; get_execution reads what they produced]"))
 		}
 		shown := newArea()
@@ -211,10 +212,10 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 	var said []string
 	switch {
 	case r.TimedOut:
-		said = append(said, fmt.Sprintf("The cell was stopped because it ran longer than its timeout of %s.", seconds(e.Timeout())))
+		said = append(said, fmt.Sprintf("The cell was stopped because it ran longer than its timeout of %s.", words.Took(e.Timeout())))
 	case r.Overrun > 0:
 		said = append(said, fmt.Sprintf("The cell was stopped because its workspace held %s, more than its limit of %s: delete files that are not needed.",
-			bytesText(r.Overrun), bytesText(within.workspace)))
+			words.Bytes(r.Overrun), words.Bytes(within.workspace)))
 	case r.Cancelled:
 		said = append(said, "The cell was stopped because its call was cancelled.")
 	case r.Interrupt.Ran:
@@ -290,29 +291,4 @@ func statusText(r sessions.Result) string {
 		return "kernel died"
 	}
 	return string(r.Status)
-}
-
-// inWords writes a duration out: "5 minutes", "90 seconds".
-func inWords(d time.Duration) string {
-	for _, unit := range []struct {
-		length time.Duration
-		name   string
-	}{{time.Hour, "hour"}, {time.Minute, "minute"}} {
-		if d >= unit.length && d%unit.length == 0 {
-			return plural(int64(d/unit.length), unit.name)
-		}
-	}
-	return plural(int64(d/time.Second), "second")
-}
-
-// seconds writes a duration as people read it: "0.12 s", "3.4 s", "75 s".
-func seconds(d time.Duration) string {
-	switch s := d.Seconds(); {
-	case s < 1:
-		return fmt.Sprintf("%.2f s", s)
-	case s < 10:
-		return fmt.Sprintf("%.1f s", s)
-	default:
-		return fmt.Sprintf("%.0f s", s)
-	}
 }

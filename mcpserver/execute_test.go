@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -221,7 +222,7 @@ func TestSessionTools(t *testing.T) {
 		time.Sleep(30 * time.Second)
 
 		got := w.call("list_sessions", nil)
-		got.expect(t, false, "b · python · busy for 30 s · 1 cell · used 30s ago\na · python · idle · 1 cell · used 1m30s ago · kernel stops in 28 min unless used")
+		got.expect(t, false, "b · python · busy for 30 s · 1 cell · used 30 s ago\na · python · idle · 1 cell · used 1 min ago · kernel stops in 28 min unless used")
 		var list struct{ Sessions []sessionEntry }
 		if err := json.Unmarshal(got.structured, &list); err != nil || len(list.Sessions) != 2 || list.Sessions[0].BusySeconds != 30 {
 			t.Errorf("%s %v", got.structured, err)
@@ -275,7 +276,7 @@ func TestPanicIsAnErrorOfItsCall(t *testing.T) {
 
 func TestStatusTexts(t *testing.T) {
 	for d, want := range map[time.Duration]string{120 * time.Millisecond: "0.12 s", 3400 * time.Millisecond: "3.4 s", 75 * time.Second: "75 s"} {
-		if got := seconds(d); got != want {
+		if got := words.Took(d); got != want {
 			t.Errorf("%v: %q", d, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -89,7 +90,7 @@ func (s *service) whole(e *sessions.Execution, v view) *mcp.CallToolResult {
 // pageOf is a page of the whole output, with where it ends and how to read on.
 func (s *service) pageOf(e *sessions.Execution, offset int64) *mcp.CallToolResult {
 	p := s.readPage(e, offset, int64(s.budget.chars))
-	how := fmt.Sprintf("%s · characters %s to %s of %s", phaseText(e.Info()), thousands(p.from), thousands(p.next), thousands(p.total))
+	how := fmt.Sprintf("%s · characters %s to %s of %s", phaseText(e.Info()), words.Thousands(p.from), words.Thousands(p.next), words.Thousands(p.total))
 	if !p.last() {
 		how += "; read on with " + place{session: e.SessionID(), execution: e.Number()}.readAt(p.next)
 	}
@@ -166,7 +167,7 @@ func executionEntryOf(i sessions.ExecutionInfo) executionEntry {
 func executionLine(i sessions.ExecutionInfo) string {
 	parts := []string{fmt.Sprint(i.Number), phaseText(i)}
 	if !i.Started.IsZero() {
-		parts = append(parts, seconds(i.Duration))
+		parts = append(parts, words.Took(i.Duration))
 	}
 	if i.Restores > 0 {
 		parts = append(parts, fmt.Sprintf("cell %d run again", i.Restores))

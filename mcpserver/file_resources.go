@@ -18,6 +18,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions/files"
 )
@@ -39,8 +40,8 @@ const FileMeta = "cellblock/file"
 func (s *service) addFileResources(srv *server.MCPServer, hooks *server.Hooks) {
 	hooks.AddAfterListResources(s.listFileResources)
 	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}"+filesPath+"{+path}{?offset}", "workspace file",
-		mcp.WithTemplateDescription("A file of a session's workspace as it is, up to "+bytesText(maxForms)+"; of a larger one, "+
-			bytesText(maxFilePart)+" from an offset on")), s.fileResource)
+		mcp.WithTemplateDescription("A file of a session's workspace as it is, up to "+words.Bytes(maxForms)+"; of a larger one, "+
+			words.Bytes(maxFilePart)+" from an offset on")), s.fileResource)
 }
 
 // fileResource reads a file as a resource.
@@ -78,7 +79,7 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 		return nil, fault.New(fault.Unavailable, "%q cannot be read: %w", e.Path, files.Pathless(err))
 	}
 	if len(content) > maxForms {
-		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, bytesText(e.Size), bytesText(maxForms)).
+		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, words.Bytes(e.Size), words.Bytes(maxForms)).
 			WithHint("read it by parts: %s?offset=0; of a text, read_file shows lines", uri)
 	}
 	kind := fileType(e.Path, content[:min(len(content), sniffed)])

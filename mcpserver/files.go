@@ -10,6 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/sessions"
 	"cellblock/sessions/files"
 )
@@ -75,7 +76,7 @@ func fileEntryOf(e files.Entry) fileEntry {
 
 // fileLine is an entry on one line: "data/a.csv · 3.1 MiB · 2026-11-20 19:16:38".
 func fileLine(e files.Entry) string {
-	name, what := onLine(e.Path), bytesText(e.Size)
+	name, what := onLine(e.Path), words.Bytes(e.Size)
 	switch e.Kind {
 	case files.Dir:
 		name, what = name+"/", "folder"
@@ -93,12 +94,12 @@ func fileLine(e files.Entry) string {
 func onLine(name string) string { return strings.ReplaceAll(plain(name), "\n", " ") }
 
 func totals(l files.Listing) string {
-	text := plural(int64(l.Files), "file") + ", " + bytesText(l.Bytes)
+	text := words.Count(int64(l.Files), "file") + ", " + words.Bytes(l.Bytes)
 	if l.Folders > 0 {
-		text += ", " + plural(int64(l.Folders), "folder")
+		text += ", " + words.Count(int64(l.Folders), "folder")
 	}
 	if more := l.Files + l.Folders - len(l.Entries); more > 0 {
-		text += fmt.Sprintf("; %s of them not named: narrow it by path or glob", thousands(int64(more)))
+		text += fmt.Sprintf("; %s of them not named: narrow it by path or glob", words.Thousands(int64(more)))
 	}
 	if l.Partial {
 		text += "; there is more, or something that cannot be looked at"
@@ -132,7 +133,7 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 		if err != nil {
 			return toolError(err), nil
 		}
-		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; it appears when upload=%q ends with empty content.", bytesText(size), onLine(path), upload)), nil
+		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; it appears when upload=%q ends with empty content.", words.Bytes(size), onLine(path), upload)), nil
 	}
 	e, created, err := s.put(ctx, owner, id, path, upload, content)
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 	if created {
 		did = "Wrote"
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), id, bytesText(e.Size))), nil
+	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), id, words.Bytes(e.Size))), nil
 }
 
 // put puts a file in its place: what has come as an upload, if one is named.
@@ -217,11 +218,11 @@ func filesLine(r sessions.Result) string {
 		if c.New {
 			how = "new"
 		}
-		named = append(named, fmt.Sprintf("%s (%s, %s)", clean(c.Path), how, bytesText(c.Size)))
+		named = append(named, fmt.Sprintf("%s (%s, %s)", clean(c.Path), how, words.Bytes(c.Size)))
 	}
 	line := "Files: " + strings.Join(named, ", ")
 	if r.MoreFiles > 0 {
-		line += fmt.Sprintf(" and %s more", thousands(int64(r.MoreFiles)))
+		line += fmt.Sprintf(" and %s more", words.Thousands(int64(r.MoreFiles)))
 	}
 	return line
 }

@@ -298,11 +298,11 @@ func TestFilesLine(t *testing.T) {
 		t.Error(got)
 	}
 	r.Files = []files.Change{{Path: "plot.png", New: true, Size: 12 << 10}, {Path: "a\nb\x1b[31m", Size: 1}}
-	if got := filesLine(r); got != "Files: plot.png (new, 12 KiB), a b (changed, 1 bytes)" {
+	if got := filesLine(r); got != "Files: plot.png (new, 12 KiB), a b (changed, 1 byte)" {
 		t.Error(got)
 	}
 	r.MoreFiles = 1200
-	if got := filesLine(r); !strings.HasSuffix(got, "1 bytes) and 1,200 more") {
+	if got := filesLine(r); !strings.HasSuffix(got, "1 byte) and 1,200 more") {
 		t.Error(got)
 	}
 }

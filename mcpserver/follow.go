@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
@@ -120,7 +121,7 @@ func whereNow(e *sessions.Execution) string {
 	info := e.Info()
 	switch {
 	case info.Phase == sessions.PhaseQueued && info.Position > 0:
-		return fmt.Sprintf("waiting for %s before it in the session", plural(int64(info.Position), "cell"))
+		return fmt.Sprintf("waiting for %s before it in the session", words.Count(int64(info.Position), "cell"))
 	case info.Phase == sessions.PhaseQueued && info.Crowded:
 		return crowded
 	case info.Phase == sessions.PhaseQueued:
@@ -128,7 +129,7 @@ func whereNow(e *sessions.Execution) string {
 	case e.Prompt() != nil:
 		return waitsForUser
 	}
-	return fmt.Sprintf("still running, %s so far", seconds(info.Duration))
+	return fmt.Sprintf("still running, %s so far", words.Took(info.Duration))
 }
 
 // crowded is where a cell is that has only its turn to wait for.

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -116,7 +117,7 @@ func healthText(h HealthReport) string {
 	for _, n := range h.Sessions {
 		total += n
 	}
-	first := fmt.Sprintf("%s · cellblock %s · kernels by %s · %s", h.Status, h.Version, h.Provisioner, plural(int64(total), "session"))
+	first := fmt.Sprintf("%s · cellblock %s · kernels by %s · %s", h.Status, h.Version, h.Provisioner, words.Count(int64(total), "session"))
 	if h.UptimeSeconds > 0 {
 		first += " · up " + (time.Duration(h.UptimeSeconds) * time.Second).String()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -47,7 +48,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 			"with the kernels' image, which is the operator's."
 	case strings.HasSuffix(name, "MemoryError"):
 		if within.memory > 0 {
-			return "The kernel may use " + bytesText(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
+			return "The kernel may use " + words.Bytes(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
 		}
 		return "Work on the data in pieces, use smaller types, or delete what is not needed."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -34,13 +35,13 @@ const maxKernels = 100
 
 // historyOf says what became of a session and of its kernels.
 func historyOf(a sessions.Account) []string {
-	lines := []string{fmt.Sprintf("%s · %s · %s · %s · since %s", a.ID, a.Language, a.State, plural(int64(a.Executions), "cell"), stamp(a.Created))}
+	lines := []string{fmt.Sprintf("%s · %s · %s · %s · since %s", a.ID, a.Language, a.State, words.Count(int64(a.Executions), "cell"), stamp(a.Created))}
 	if a.State == sessions.Closed {
 		lines[0] += fmt.Sprintf(", ended %s: %s", stamp(a.Ended), plain(a.Why))
 	}
 	generations := a.Generations
 	if more := len(generations) - maxKernels; more > 0 {
-		lines = append(lines, fmt.Sprintf("… %s before …", plural(int64(more), "generation")))
+		lines = append(lines, fmt.Sprintf("… %s before …", words.Count(int64(more), "generation")))
 		generations = generations[more:]
 	}
 	for _, g := range generations {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"cellblock/internal/words"
 )
 
 // mimeBundle is one output in several forms, by MIME type (Jupyter messaging, "display_data").
@@ -76,7 +78,7 @@ func formSize(mime string, value json.RawMessage) string {
 	if !isText(mime) {
 		n = n / 4 * 3
 	}
-	return bytesText(n)
+	return words.Bytes(n)
 }
 
 // isText tells whether a form is text or JSON; kernels send all others in base64.

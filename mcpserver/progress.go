@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -141,13 +142,13 @@ func (p *progress) take() (text, live string) {
 
 // message says where the cell is, and what it printed.
 func (p *progress) message(text string) string {
-	where := "running for " + seconds(time.Since(p.began))
+	where := "running for " + words.Took(time.Since(p.began))
 	if phase, started := p.execution.Phase(); p.execution.Prompt() != nil {
 		where = waitsForUser
 	} else if phase == sessions.PhaseRunning {
-		where = "running for " + seconds(max(time.Since(started), 0))
+		where = "running for " + words.Took(max(time.Since(started), 0))
 	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
-		where = fmt.Sprintf("waiting for %s before it in the session", plural(int64(ahead), "cell"))
+		where = fmt.Sprintf("waiting for %s before it in the session", words.Count(int64(ahead), "cell"))
 	} else if p.execution.Crowded() {
 		where = crowded
 	} else if phase == sessions.PhaseQueued {

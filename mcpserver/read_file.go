@@ -18,6 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/internal/words"
 	"cellblock/sessions/files"
 )
 
@@ -84,7 +85,7 @@ func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) []mcp.
 	if err != nil {
 		return nil
 	}
-	how := fmt.Sprintf("%s · %d×%d pixels · %s", onLine(e.Path), fit.width, fit.height, bytesText(e.Size))
+	how := fmt.Sprintf("%s · %d×%d pixels · %s", onLine(e.Path), fit.width, fit.height, words.Bytes(e.Size))
 	if fit.smaller {
 		how += "; scaled down, the original is " + fileURI(id, e.Path)
 		fit.block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
@@ -95,16 +96,16 @@ func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) []mcp.
 // textFile is a part of a text with where it is in the whole.
 func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp.Content {
 	p := readLines(io.LimitReader(in, maxRead), offset, limit, s.budget.chars)
-	count := thousands(int64(p.total))
+	count := words.Thousands(int64(p.total))
 	if e.Size > maxRead {
 		count = "more than " + count
 	}
-	how := fmt.Sprintf("lines %s to %s of %s · %s", thousands(int64(p.from)), thousands(int64(p.to)), count, bytesText(e.Size))
+	how := fmt.Sprintf("lines %s to %s of %s · %s", words.Thousands(int64(p.from)), words.Thousands(int64(p.to)), count, words.Bytes(e.Size))
 	switch {
 	case p.total == 0:
 		how = "empty"
 	case p.to < p.from:
-		how = fmt.Sprintf("%s · line %s is behind the end", plural(int64(p.total), "line"), thousands(int64(offset)))
+		how = fmt.Sprintf("%s · line %s is behind the end", words.Count(int64(p.total), "line"), words.Thousands(int64(offset)))
 	case p.cut:
 		how += "; the line goes on, let code read it"
 	case p.to < p.total || e.Size > maxRead:
@@ -120,7 +121,7 @@ func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp
 // otherFile says what a file is that can neither be read nor seen, and where it is.
 func otherFile(ctx context.Context, id, kind string, e files.Entry) []mcp.Content {
 	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: neither text nor an image that can be shown; let code in the session read it]",
-		onLine(e.Path), kind, bytesText(e.Size)))}
+		onLine(e.Path), kind, words.Bytes(e.Size)))}
 	if knowsLinks(server.RequestProtocolVersion(ctx)) {
 		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), onLine(path.Base(e.Path)), "The file as it is", kind))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
 	"cellblock/notebook"
@@ -36,7 +37,7 @@ func (s *service) addResources(srv *server.MCPServer, hooks *server.Hooks) {
 	hooks.AddAfterListResources(s.listResources)
 	hooks.AddAfterListResourceTemplates(s.filterTemplates)
 	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/output{?offset,limit}", "cell output",
-		mcp.WithTemplateDescription("Everything that a cell showed, as text, "+thousands(int64(s.budget.chars))+
+		mcp.WithTemplateDescription("Everything that a cell showed, as text, "+words.Thousands(int64(s.budget.chars))+
 			" characters at once: offset skips, limit asks for more or fewer"),
 		mcp.WithTemplateMIMEType("text/plain")), s.resource(s.ofCell(s.readOutput)))
 	srv.AddResourceTemplate(mcp.NewResourceTemplate(uriPrefix+"/{session_id}/executions/{execution_id}/outputs/{index}", "single output",
@@ -177,7 +178,7 @@ func (s *service) readOutput(e *sessions.Execution, a address) ([]mcp.ResourceCo
 		Meta: map[string]any{ExecutionMeta: map[string]any{"offset": p.from, "next": p.next, "characters": p.total, "lines": p.lines}},
 	}
 	if !p.last() {
-		c.Text = joinLines(c.Text, fmt.Sprintf("… %s more: %s?offset=%d …", plural(p.total-p.next, "character"), outputURI(a.session, a.execution), p.next))
+		c.Text = joinLines(c.Text, fmt.Sprintf("… %s more: %s?offset=%d …", words.Count(p.total-p.next, "character"), outputURI(a.session, a.execution), p.next))
 	}
 	return []mcp.ResourceContents{c}, nil
 }
@@ -196,7 +197,7 @@ func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceCon
 		size += len(value)
 	}
 	if size > maxForms {
-		return nil, fault.New(fault.Invalid, "the output has %s, more than the %s that are sent in one piece", bytesText(int64(size)), bytesText(maxForms)).
+		return nil, fault.New(fault.Invalid, "the output has %s, more than the %s that are sent in one piece", words.Bytes(int64(size)), words.Bytes(maxForms)).
 			WithHint("let code write it into a file in the workspace")
 	}
 	return formsOf(out, a.uri), nil
@@ -291,7 +292,7 @@ func notebookResource(a sessions.Account) mcp.Resource {
 	entry := map[string]any{
 		"language": a.Language, "executions": a.Executions, "created": stamp(a.Created), "last_used": stamp(a.Used),
 	}
-	about := fmt.Sprintf("%s, %s", languageTitle(a.Language), plural(int64(a.Executions), "cell"))
+	about := fmt.Sprintf("%s, %s", languageTitle(a.Language), words.Count(int64(a.Executions), "cell"))
 	if a.State == sessions.Closed {
 		entry["ended"], entry["why"] = stamp(a.Ended), plain(a.Why)
 		about += fmt.Sprintf("; the session ended at %s: %s", stamp(a.Ended), plain(a.Why))

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/auth"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -79,7 +80,7 @@ func restoreText(id string, r sessions.RestoreReport) string {
 	}
 	shown := r.Cells
 	if hidden := len(shown) - maxRestoredLines; hidden > 0 {
-		lines = append(lines, fmt.Sprintf("(%s before these)", plural(int64(hidden), "cell")))
+		lines = append(lines, fmt.Sprintf("(%s before these)", words.Count(int64(hidden), "cell")))
 		shown = shown[hidden:]
 	}
 	for _, c := range shown {
@@ -89,7 +90,7 @@ func restoreText(id string, r sessions.RestoreReport) string {
 		lines = append(lines, restoreStopped(id, r))
 	}
 	if r.Missing > 0 {
-		lines = append(lines, fmt.Sprintf("%s of the session before or among these could not run again: not kept any more.", plural(int64(r.Missing), "cell")))
+		lines = append(lines, fmt.Sprintf("%s of the session before or among these could not run again: not kept any more.", words.Count(int64(r.Missing), "cell")))
 	}
 	if r.Earlier > 0 {
 		lines = append(lines, fmt.Sprintf("Generation %d had cells that are not among these: generation=%d runs them again too.", r.Earlier, r.Earlier))
@@ -105,12 +106,12 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 		}
 	}
 	text := fmt.Sprintf("Session %s: %d of %s from generation %d ran again", id, ran,
-		plural(int64(len(r.Cells)+r.Left), "cell"), r.From)
+		words.Count(int64(len(r.Cells)+r.Left), "cell"), r.From)
 	if r.Generation > 0 {
-		text += fmt.Sprintf(" in generation %d, in %s", r.Generation, seconds(r.Duration))
+		text += fmt.Sprintf(" in generation %d, in %s", r.Generation, words.Took(r.Duration))
 	}
 	if r.Done > 0 {
-		text += fmt.Sprintf("; %s had been run again before", plural(int64(r.Done), "cell"))
+		text += fmt.Sprintf("; %s had been run again before", words.Count(int64(r.Done), "cell"))
 	}
 	return text + "."
 }
@@ -127,13 +128,13 @@ func restoredLine(c sessions.RestoredCell) string {
 	if status == "" {
 		status = "not run"
 	}
-	return fmt.Sprintf("%d → %d · %s · %s · %s", c.Original, c.Number, status, seconds(c.Result.Duration), firstLine(c.Code))
+	return fmt.Sprintf("%d → %d · %s · %s · %s", c.Original, c.Number, status, words.Took(c.Result.Duration), firstLine(c.Code))
 }
 
 func restoreStopped(id string, r sessions.RestoreReport) string {
 	text := "Stopped: " + strings.TrimSuffix(plain(r.Stopped), ".") + "."
 	if r.Left > 0 {
-		text += fmt.Sprintf(" %s not restored.", plural(int64(r.Left), "cell"))
+		text += fmt.Sprintf(" %s not restored.", words.Count(int64(r.Left), "cell"))
 	}
 	if n := len(r.Cells); n > 0 && r.Cells[n-1].Number > 0 {
 		last := r.Cells[n-1]

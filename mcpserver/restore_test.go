@@ -40,7 +40,7 @@ func TestRestoreSessionSaysWhereItStopped(t *testing.T) {
 		w.callWith(t.Context(), map[string]any{
 			"name": "restore_session", "arguments": map[string]any{"session_id": "s", "timeout_seconds": 20},
 			"_meta": map[string]any{"progressToken": "t"},
-		}).expect(t, true, "1 of 3 cells", "Stopped: the time of 20s for all cells was over. 1 cell not restored.", "execution_id=6", "goes on where this stopped")
+		}).expect(t, true, "1 of 3 cells", "Stopped: the time of 20 seconds for all cells was over. 1 cell not restored.", "execution_id=6", "goes on where this stopped")
 		last := 0.0
 		for _, n := range w.notes {
 			if n.value <= last {

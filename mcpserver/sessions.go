@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -76,16 +77,16 @@ func entryOf(i sessions.Info) sessionEntry {
 func lineOf(i sessions.Info) string {
 	parts := []string{i.ID, i.Language, string(i.State)}
 	if i.Busy > 0 {
-		parts[2] += " for " + seconds(i.Busy)
+		parts[2] += " for " + words.Took(i.Busy)
 	}
-	parts = append(parts, plural(int64(i.Executions), "cell"))
+	parts = append(parts, words.Count(int64(i.Executions), "cell"))
 	if i.Queue > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", i.Queue))
 	}
 	if i.Generation > 1 {
 		parts = append(parts, fmt.Sprintf("kernel generation %d", i.Generation))
 	}
-	parts = append(parts, "used "+max(time.Since(i.LastUsed), 0).Round(time.Second).String()+" ago")
+	parts = append(parts, "used "+words.Ago(i.LastUsed))
 	if !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
 		parts = append(parts, "kernel "+endsIn(i.Ends))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -132,12 +133,12 @@ func FuzzArea(f *testing.F) {
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
-		if got := thousands(n); got != want {
+		if got := words.Thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
 	}
 	for n, want := range map[int64]string{512: "512 bytes", 2 << 30: "2 GiB", 1536 << 20: "1.5 GiB"} {
-		if got := bytesText(n); got != want {
+		if got := words.Bytes(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
 	}

@@ -2,9 +2,10 @@ package mcpserver
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"cellblock/internal/words"
 )
 
 // left counts what is left out at one place.
@@ -26,10 +27,10 @@ func (l left) String() string { return l.text("") }
 func (l left) text(readOn string) string {
 	var parts []string
 	if l.chars > 0 || l.outputs == 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", plural(l.chars, "character"), plural(l.lines, "line")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", words.Count(l.chars, "character"), words.Count(l.lines, "line")))
 	}
 	if l.outputs > 0 {
-		parts = append(parts, plural(l.outputs, "output"))
+		parts = append(parts, words.Count(l.outputs, "output"))
 	}
 	return "… " + strings.Join(parts, " and ") + " left out here" + readOn + " …"
 }
@@ -114,31 +115,4 @@ func joinLines(texts ...string) string {
 		b.WriteString(t)
 	}
 	return b.String()
-}
-
-// plural returns "1 line" or "20,000 lines".
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
-}
-
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// bytesText returns "2 GiB".
-func bytesText(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	value, unit := float64(n), 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + " " + units[unit]
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -170,7 +171,7 @@ func (t *traceback) endException() {
 		if first == 0 && users {
 			continue // what called the user's code
 		}
-		t.lines = append(t.lines, fmt.Sprintf("  … %s left out …", plural(int64(i-first), "inner frame")))
+		t.lines = append(t.lines, fmt.Sprintf("  … %s left out …", words.Count(int64(i-first), "inner frame")))
 	}
 	t.frames = nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -74,7 +75,7 @@ func cleanVariable(v *sessions.Variable) {
 func variablesText(v sessions.Variables) string {
 	var lines []string
 	if v.More > 0 {
-		lines = append(lines, fmt.Sprintf("… %s older or larger left out here …", plural(int64(v.More), "variable")))
+		lines = append(lines, fmt.Sprintf("… %s older or larger left out here …", words.Count(int64(v.More), "variable")))
 	}
 	for _, one := range v.Variables {
 		lines = append(lines, shorten(variableLine(one), maxVariableLine))
@@ -95,10 +96,10 @@ func variableLine(v sessions.Variable) string {
 		parts = append(parts, v.DType)
 	}
 	if v.Length != nil {
-		parts = append(parts, plural(*v.Length, "item"))
+		parts = append(parts, words.Count(*v.Length, "item"))
 	}
 	if v.Bytes != nil {
-		parts = append(parts, bytesText(*v.Bytes))
+		parts = append(parts, words.Bytes(*v.Bytes))
 	}
 	if v.Preview != "" {
 		parts = append(parts, v.Preview)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -149,8 +150,8 @@ func (b *Builder) close() {
 func (b *Builder) Notebook() *Notebook {
 	b.close()
 	if b.missing > 0 {
-		b.note("left-out", fmt.Sprintf("… %s left out here: the notebook has as much as fits into one file (%d MiB) …",
-			plural(b.missing, "cell"), MaxBytes>>20), Object{"left_out": b.missing})
+		b.note("left-out", fmt.Sprintf("… %s left out here: the notebook has as much as fits into one file (%s) …",
+			words.Count(int64(b.missing), "cell"), words.Bytes(MaxBytes)), Object{"left_out": b.missing})
 	}
 	for _, s := range b.pending {
 		s.output.Data, s.output.Metadata = s.content.data, s.content.metadata
@@ -166,11 +167,4 @@ func languageInfo(language string) Object {
 		info["codemirror_mode"] = Object{"name": "ipython", "version": 3}
 	}
 	return info
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

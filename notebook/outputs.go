@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -184,8 +185,8 @@ func (o *outputs) fits(size, growth int64) bool {
 func (o *outputs) end() int64 {
 	o.cleared = false // nothing came that it waited for
 	if o.missing > 0 {
-		o.notice(fmt.Sprintf("… %s (%d bytes) of this cell left out: a notebook has at most %d MiB of a cell and %d MiB of a session …",
-			plural(o.missing, "output"), o.lost, maxCell>>20, MaxBytes>>20))
+		o.notice(fmt.Sprintf("… %s (%s) of this cell left out: a notebook has at most %s of a cell and %s of a session …",
+			words.Count(int64(o.missing), "output"), words.Bytes(o.lost), words.Bytes(maxCell), words.Bytes(MaxBytes)))
 	}
 	if o.failure != "" {
 		o.notice(o.failure)

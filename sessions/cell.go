@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -124,8 +125,8 @@ func (r *run) neverSent() error {
 	case r.cancelled:
 		return fault.New(fault.Cancelled, "the call was cancelled before its cell ran")
 	case r.timedOut:
-		return fault.New(fault.Timeout, "the cell did not run: the connection to its kernel was lost, and did not come back within %v",
-			r.e.timeout).WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
+		return fault.New(fault.Timeout, "the cell did not run: the connection to its kernel was lost, and did not come back within %s",
+			words.Length(r.e.timeout)).WithHint("call again; restart_session gives the session a fresh kernel if this goes on")
 	}
 	return fault.New(fault.Unavailable, "the cell did not run, because it could not be sent to the kernel: %w", r.unsent).
 		WithHint("call again; restart_session gives the session a fresh kernel if this goes on")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // Culling stops kernels that nobody uses, and those that have lived for their longest. The session stays, without a
@@ -82,15 +83,15 @@ func (s *session) beginCull(now time.Time) (why string) {
 	}
 	s.setState(Culled)
 	if end.Unused {
-		return fmt.Sprintf("it was culled because no cell had run for %v", s.manager.cfg.IdleTimeoutOf(s.language))
+		return fmt.Sprintf("it was culled because no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.language)))
 	}
-	return fmt.Sprintf("it was culled because it had lived for %v, the most that a kernel may", s.manager.cfg.maxLifeOf(s.language))
+	return fmt.Sprintf("it was culled because it had lived for %s, the most that a kernel may", words.Length(s.manager.cfg.maxLifeOf(s.language)))
 }
 
 // cullMinted ends a minted session that nobody came back to.
 func (s *session) cullMinted() {
 	why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
-		s.manager.cfg.MintedIdle.String()}
+		words.Length(s.manager.cfg.MintedIdle)}
 	if s.retire(why) {
 		s.cancel(why)
 	}

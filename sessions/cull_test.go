@@ -51,7 +51,7 @@ func TestIdleKernelIsCulledAndTheNextCellIsTold(t *testing.T) {
 		if e.Generation() != 2 || e.Number() != 3 || p.specs[0].Workspace != p.specs[1].Workspace {
 			t.Errorf("cell %d in generation %d, workspaces %q and %q", e.Number(), e.Generation(), p.specs[0].Workspace, p.specs[1].Workspace)
 		}
-		for _, word := range []string{"generation 1", "2000-01-01 00:59:59 UTC", "culled", "no cell had run for 30m0s", "variables",
+		for _, word := range []string{"generation 1", "2000-01-01 00:59:59 UTC", "culled", "no cell had run for 30 minutes", "variables",
 			"lost", "files in the workspace", "history of cells", "kept", "generation 2", "restore_session"} {
 			if !strings.Contains(e.Preamble(), word) {
 				t.Errorf("preamble does not say %q: %s", word, e.Preamble())
@@ -83,7 +83,7 @@ func TestWhatRunsOrWaitsIsNotCulled(t *testing.T) {
 			t.Errorf("both took %v, the second in generation %d", took, second.Generation())
 		}
 		inState(t, m, Culled, 0)
-		if e, _ := execute(t, m, alice, "s", "x"); !strings.Contains(e.Preamble(), "had lived for 10m0s") {
+		if e, _ := execute(t, m, alice, "s", "x"); !strings.Contains(e.Preamble(), "had lived for 10 minutes") {
 			t.Errorf("preamble %q", e.Preamble())
 		}
 	})
@@ -141,7 +141,7 @@ func TestKernelsOfALanguageLiveAsLongAsIsSaidForThem(t *testing.T) {
 				t.Errorf("%s: %s", language, info.State)
 			}
 		}
-		for language, said := range map[string]string{"r": "no cell had run for 3h0m0s", "bash": "had lived for 5h0m0s"} {
+		for language, said := range map[string]string{"r": "no cell had run for 3 hours", "bash": "had lived for 5 hours"} {
 			e := start(t, m, alice, Request{SessionID: language, Language: language, Code: "x"})
 			if wait(t, e); !strings.Contains(e.Preamble(), said) {
 				t.Errorf("%s: %s", language, e.Preamble())

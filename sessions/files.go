@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/sessions/files"
 )
 
@@ -94,7 +95,7 @@ func checkSize(content []byte) error {
 	if len(content) <= MaxFile {
 		return nil
 	}
-	return fault.New(fault.Invalid, "content: %s, at most %s in one call", formatBytes(int64(len(content))), formatBytes(MaxFile)).
+	return fault.New(fault.Invalid, "content: %s, at most %s in one call", words.Bytes(int64(len(content))), words.Bytes(MaxFile)).
 		WithHint("send it in parts, by upload, or let code make it")
 }
 
@@ -148,7 +149,7 @@ func (m *Manager) room(f *files.Folder, more int64) error {
 	if err != nil || l.Bytes+more <= limit {
 		return err
 	}
-	return fault.New(fault.Conflict, "the workspace holds %s and may hold %s: there is no room for %s more", formatBytes(l.Bytes), formatBytes(limit), formatBytes(more)).
+	return fault.New(fault.Conflict, "the workspace holds %s and may hold %s: there is no room for %s more", words.Bytes(l.Bytes), words.Bytes(limit), words.Bytes(more)).
 		WithHint("delete files that are not needed")
 }
 

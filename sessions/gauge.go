@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"cellblock/internal/words"
 	"cellblock/sessions/files"
 )
 
@@ -163,7 +164,7 @@ func (s *session) takeOverfull() string {
 		return ""
 	}
 	return fmt.Sprintf("The workspace holds %s, more than its limit of %s: cells that add to it are stopped. Delete files that are not needed.",
-		formatBytes(size), formatBytes(s.manager.cfg.WorkspaceBytes))
+		words.Bytes(size), words.Bytes(s.manager.cfg.WorkspaceBytes))
 }
 
 // folders is a workspace whose folders are opened as such: a pipe that user code puts into a folder's place would be waited

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -129,7 +130,7 @@ func (r *run) ask(out kernels.Output) {
 	in.attended = in.attended && in.prompts < maxPrompts
 	attended := in.attended
 	if attended {
-		in.open(out.Text, r.reply, most, func(id string) { r.e.Refuse(id, fmt.Sprintf("nobody answered within %v", most)) })
+		in.open(out.Text, r.reply, most, func(id string) { r.e.Refuse(id, "nobody answered within "+words.Length(most)) })
 	}
 	in.mu.Unlock()
 	if !attended {

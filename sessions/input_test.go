@@ -95,7 +95,7 @@ func TestInputThatNobodyGives(t *testing.T) {
 		"a password":           {"ask (secret)", "(secret)^Dsecrets are not asked for here", nil},
 		"declined":             {"ask a: b:", "a:^Dthe user declined: put the value into the code instead of calling input()\nb:^Dnobody can be asked", func(e *Execution) { e.Refuse(e.Prompt().ID, "the user declined") }},
 		"the asker leaves":     {"ask a: b:", "a:^Dnobody is there to answer: put the value into the code instead of calling input()\nb:^Dnobody can be asked", (*Execution).Unattend},
-		"nobody answers":       {"ask a: b:", "a:^Dnobody answered within 5m0s: put the value into the code instead of calling input()\nb:^Dnobody can be asked", func(*Execution) {}},
+		"nobody answers":       {"ask a: b:", "a:^Dnobody answered within 5 minutes: put the value into the code instead of calling input()\nb:^Dnobody can be asked", func(*Execution) {}},
 		"much too long a line": {"ask a:", "a:^Dthe answer is longer than 65536 bytes", func(e *Execution) { e.Answer(e.Prompt().ID, strings.Repeat("x", maxLine+1)) }},
 	}
 	for name, tt := range tests {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -127,7 +128,7 @@ func (s *session) kernelGone() bool {
 func (s *session) start() error {
 	s.transition(Starting)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
-		fault.New(fault.Timeout, "it did not come up within %v", s.manager.cfg.StartTimeout))
+		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
 	defer cancel()
 	if s.adopt(ctx) {
 		s.cameUp()
@@ -190,7 +191,7 @@ func (s *session) folderGiven(dir string, used, ran bool) {
 // comeUp waits until a kernel that was restarted in place is ready.
 func (s *session) comeUp() error {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
-		fault.New(fault.Timeout, "it did not come up within %v", s.manager.cfg.StartTimeout))
+		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
 	defer cancel()
 	return s.ready(ctx)
 }

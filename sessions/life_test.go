@@ -118,7 +118,7 @@ func TestStartTimeout(t *testing.T) {
 		m := newTestManager(t, &fakeProvisioner{launchTime: time.Hour})
 		defer m.Shutdown(context.Background())
 		_, err := start(t, m, alice, python("s", "x")).Wait(t.Context())
-		if fault.KindOf(err) != fault.Timeout || !strings.Contains(err.Error(), "1m30s") {
+		if fault.KindOf(err) != fault.Timeout || !strings.Contains(err.Error(), "90 seconds") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // What all sessions together may have: kernels, by owner and in all, cells that wait and cells that run. What is refused
@@ -51,7 +52,7 @@ func (m *Manager) enoughMemory(o Owner) error {
 		return nil
 	}
 	if _, free := m.memory.room(); free >= 0 && free < least {
-		return fault.New(fault.Busy, "the server is short of memory for another kernel: %s are free, %s must be", formatBytes(free), formatBytes(least)).
+		return fault.New(fault.Busy, "the server is short of memory for another kernel: %s are free, %s must be", words.Bytes(free), words.Bytes(least)).
 			WithHint("%s; or try again later", m.makeRoom(o))
 	}
 	if percent, short := m.memory.stalled(); short {

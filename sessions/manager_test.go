@@ -183,7 +183,7 @@ func TestMintedSessionIsCulledUnlessUsedAgain(t *testing.T) {
 			t.Errorf("after an hour there are %+v", infos)
 		}
 		back, _ := execute(t, m, alice, once.SessionID(), "z")
-		if !strings.Contains(back.Preamble(), "nobody used it again for 5m0s") {
+		if !strings.Contains(back.Preamble(), "nobody used it again for 5 minutes") {
 			t.Errorf("preamble %q", back.Preamble())
 		}
 	})

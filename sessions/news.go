@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -43,7 +44,7 @@ func (s *session) dispose(dead *kernel) {
 // explain adds what the session knows to a death's cause.
 func (s *session) explain(death kernels.Death) kernels.Death {
 	if limit := s.manager.cfg.Limits.Memory; death.OOM && limit > 0 {
-		death.Cause = fmt.Sprintf("the kernel ran out of memory (limit %s) and was killed", formatBytes(limit))
+		death.Cause = fmt.Sprintf("the kernel ran out of memory (limit %s) and was killed", words.Bytes(limit))
 	}
 	return death
 }
@@ -102,16 +103,4 @@ func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	}
 	return s.generation, strings.TrimSpace(fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
 		"This cell ran on a new kernel, generation %d: %s. %s", strings.Join(lines, "\n"), kept, s.generation, again, full))
-}
-
-func formatBytes(n int64) string {
-	for _, u := range []struct {
-		size int64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= u.size {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.size)), ".0") + " " + u.name
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -93,7 +94,7 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 		return report, err
 	}
 	began := time.Now()
-	timeUp := fmt.Sprintf("the time of %v for all cells was over", total)
+	timeUp := fmt.Sprintf("the time of %s for all cells was over", words.Length(total))
 	ctx, cancel := context.WithTimeoutCause(ctx, total, fault.New(fault.Timeout, "%s", timeUp))
 	defer cancel()
 	r := restoration{

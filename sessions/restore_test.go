@@ -107,7 +107,7 @@ func TestRestoreStopsAtTheFirstFailureAndGoesOnThere(t *testing.T) {
 		run("b")
 		run("die")
 		r := restore(t, m, sessions.RestoreOptions{Timeout: 2 * time.Minute})
-		if steps(r) != "1>5 ok, 2>6 error" || r.Left != 1 || !strings.Contains(r.Stopped, "the time of 2m0s") || r.Duration != 2*time.Minute {
+		if steps(r) != "1>5 ok, 2>6 error" || r.Left != 1 || !strings.Contains(r.Stopped, "the time of 2 minutes") || r.Duration != 2*time.Minute {
 			t.Errorf("%s, %+v", steps(r), r)
 		}
 		if r := restore(t, m, sessions.RestoreOptions{}); steps(r) != "2>7 ok, 3>8 ok" || r.Done != 1 || r.Stopped != "" || r.Preamble != "" {

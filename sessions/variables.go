@@ -10,6 +10,7 @@ import (
 
 	"cellblock/images"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 )
 
@@ -117,7 +118,7 @@ func (s *session) stopInspection(running cell) error {
 	case <-running.Done():
 	case <-ctx.Done():
 	}
-	return fault.New(fault.Timeout, "the kernel did not describe its variables within %v", inspectTimeout).
+	return fault.New(fault.Timeout, "the kernel did not describe its variables within %s", words.Length(inspectTimeout)).
 		WithHint("print what you want to know")
 }
 

@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/sessions/history"
 )
 
@@ -192,7 +192,7 @@ func (b *backup) copyHistory(ctx context.Context) (err error) {
 			b.troubles.lost++
 		}
 	}
-	b.say("history: %d sessions, %d cells, %d files of outputs (%s)", usage.Sessions, usage.Executions, b.files, size(b.bytes))
+	b.say("history: %d sessions, %d cells, %d files of outputs (%s)", usage.Sessions, usage.Executions, b.files, words.Bytes(b.bytes))
 	return nil
 }
 
@@ -216,11 +216,9 @@ const tellPause = 5 * time.Second
 func (b *backup) count(bytes int64) {
 	b.files, b.bytes = b.files+1, b.bytes+bytes
 	if time.Since(b.told) > tellPause {
-		b.say("… %d files, %s so far", b.files, size(b.bytes))
+		b.say("… %d files, %s so far", b.files, words.Bytes(b.bytes))
 	}
 }
-
-func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
 
 // sayEnd says what is in the backup, what is not, and how it is used.
 func (b *backup) sayEnd() {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"cellblock/internal/words"
 	"cellblock/sessions"
 	"cellblock/sessions/history"
 )
@@ -140,7 +141,7 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 			return err
 		}
 	}
-	b.say("workspaces: %d, with %d files (%s)", labels, b.files-files-labels, size(b.bytes-bytes))
+	b.say("workspaces: %d, with %d files (%s)", labels, b.files-files-labels, words.Bytes(b.bytes-bytes))
 	return nil
 }
 

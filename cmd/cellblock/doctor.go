@@ -14,6 +14,7 @@ import (
 
 	"cellblock/images"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
 	"cellblock/kernels/local"
@@ -245,7 +246,7 @@ func (d doctor) workspaceBound() []string {
 	if limit == 0 {
 		return []string{"workspaces: NOT LIMITED (sessions.workspace_max_bytes)"}
 	}
-	most := "workspaces: " + size(limit) + " each, "
+	most := "workspaces: " + words.Bytes(limit) + " each, "
 	if err := sessions.CheckQuota(d.cfg.DataDir); err != nil {
 		return []string{most + "measured while cells run, so that one may get somewhat larger", err.Error()}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/mcpserver"
 )
 
@@ -78,7 +79,7 @@ func printFiles(stdout, stderr io.Writer, list fileList) error {
 		size, name := "-", f.Path
 		switch f.Type {
 		case "file":
-			size = fmt.Sprint(f.Size)
+			size = words.Bytes(f.Size)
 		case "folder":
 			name += "/"
 		case "link":

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
+	"cellblock/internal/words"
 	"cellblock/mcpserver"
 )
 
@@ -123,7 +124,7 @@ func printSessions(w io.Writer, rows []sessionRow) error {
 	for _, r := range rows {
 		state, cells := r.State, "-"
 		if r.BusySeconds > 0 {
-			state += " for " + (time.Duration(r.BusySeconds) * time.Second).String()
+			state += " for " + words.Span(time.Duration(r.BusySeconds)*time.Second)
 		}
 		if r.Queue > 0 {
 			state += fmt.Sprintf(", %d waiting", r.Queue)
@@ -146,7 +147,7 @@ func since(at string) string {
 	if err != nil {
 		return "-"
 	}
-	return coarse(time.Since(t)) + " ago"
+	return words.Ago(t)
 }
 
 func until(at string) string {
@@ -154,20 +155,7 @@ func until(at string) string {
 	if err != nil {
 		return "-"
 	}
-	return "in " + coarse(time.Until(t))
-}
-
-// coarse is a duration in its largest unit.
-func coarse(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
+	return "in " + words.Span(time.Until(t))
 }
 
 func printJSON(w io.Writer, value any) error {
@@ -245,7 +233,7 @@ func printCells(w io.Writer, rows []cellRow) error {
 	for _, r := range rows {
 		took, generation := "-", "-"
 		if r.Started != "" {
-			took = fmt.Sprintf("%.2f s", r.Seconds)
+			took = words.Took(time.Duration(r.Seconds * float64(time.Second)))
 		}
 		if r.Generation > 0 {
 			generation = fmt.Sprint(r.Generation)

@@ -23,8 +23,8 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `SESSION   LANGUAGE   STATE                       CELLS   USED        ENDS
-a         python     busy for 1m30s, 2 waiting   7       3 min ago   in 5 h
-b         python     ended                       1       2 h ago     1 h ago
+a         python     busy for 1 min, 2 waiting   7       3 min ago   in 5 h
+b         python     ended                       1       2 h ago     60 min ago
 longer    -          ended                       -       -           -
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())
@@ -36,9 +36,9 @@ longer    -          ended                       -       -           -
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := `CELL   STATUS   TOOK     STARTED      GENERATION   CODE
-1      ok       1.50 s   2 days ago   1            x = 1 …
-2      queued   -        -            -            x
+	if want := `CELL   STATUS   TOOK    STARTED      GENERATION   CODE
+1      ok       1.5 s   2 days ago   1            x = 1 …
+2      queued   -       -            -            x
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}

@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/docker/go-units"
-
+	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -44,11 +43,6 @@ func (s *Store) withDropped(ctx context.Context, page []outputAt, more bool, ses
 
 // droppedText says what is gone and how that is avoided, in words for a model.
 func droppedText(d sessions.Dropped) string {
-	noun := "outputs"
-	if d.Outputs == 1 {
-		noun = "output"
-	}
-	size := units.CustomSize("%.4g %s", float64(d.Bytes), 1024, []string{"bytes", "KiB", "MiB", "GiB", "TiB"})
-	return fmt.Sprintf("%d %s of this cell, %s, dropped by retention on %s; let code write what must last into a file",
-		d.Outputs, noun, size, d.At.Format("2006-01-02"))
+	return fmt.Sprintf("%s of this cell, %s, dropped by retention on %s; let code write what must last into a file",
+		words.Count(int64(d.Outputs), "output"), words.Bytes(d.Bytes), d.At.Format("2006-01-02"))
 }
