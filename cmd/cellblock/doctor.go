@@ -61,11 +61,12 @@ type doctor struct {
 	logger *slog.Logger
 }
 
-var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "data", "pool"}
+var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "data", "pool", "tokens"}
 
 func (d doctor) checks() map[string]func(context.Context) finding {
 	return map[string]func(context.Context) finding{
 		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "data": d.data, "pool": d.pool,
+		"tokens": d.tokens,
 	}
 }
 
