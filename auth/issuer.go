@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,7 +214,7 @@ func (i *Issuer) refresh(ctx context.Context) {
 func (i *Issuer) take(keys *keySet, err error) {
 	if err == nil && len(keys.prints) == 0 {
 		i.keys, err = nil, fault.New(fault.Unavailable, "the issuer publishes no key for %s", strings.Join(i.check.Algorithms, " or ")).
-			WithHint("Set %s to what it signs with. Its keys: %s.", EnvAlgorithm, strings.Join(keys.unused, "; "))
+			WithHint("Set %s to what it signs with. Its keys: %s.", EnvAlgorithm, cmp.Or(strings.Join(keys.unused, "; "), "none"))
 	}
 	if err != nil {
 		i.failures++
