@@ -20,18 +20,18 @@ const kernelMemory, reserve = 80 << 20, 2 << 30
 const calm = 150 * time.Second
 
 // measureIdle tells what sessions cost that nobody uses any more: memory and goroutines of the server, and processor time.
-// Two servers rest side by side, one with sessions and one that has closed its only one.
+// Two servers rest side by side that have run as many cells: one in sessions that stay, one in a session that it has closed.
 func measureIdle(ctx context.Context, o options, dir string) (report, error) {
 	n := o.sessions
 	if room := int((numberIn("/proc/meminfo", "MemAvailable:")*1024 - reserve) / kernelMemory); n > room {
 		n = max(1, room)
 	}
-	without, err := startResting(ctx, o, filepath.Join(dir, "rest0"), 0)
+	without, err := startResting(ctx, o, filepath.Join(dir, "rest0"), 0, n+1)
 	if err != nil {
 		return report{}, err
 	}
 	defer without.stop()
-	with, err := startResting(ctx, o, filepath.Join(dir, "rest"), n)
+	with, err := startResting(ctx, o, filepath.Join(dir, "rest"), n, 1)
 	if err != nil {
 		return report{}, err
 	}
@@ -81,15 +81,19 @@ type rest struct {
 	server, shims, kernels usage
 }
 
-// startResting starts a server and n sessions, and one more, which it closes again: what all share is there then.
-func startResting(ctx context.Context, o options, dir string, n int) (*resting, error) {
+// startResting starts a server and n sessions, and one more, which works so many times as much and is closed again.
+func startResting(ctx context.Context, o options, dir string, n, times int) (*resting, error) {
 	start := func() (*server, error) { return startServer(ctx, o, dir, "--provisioner", "local") }
 	srv, err := start()
 	if err != nil {
 		return nil, err
 	}
 	for i := range n + 1 {
-		for range cellsBefore {
+		cells := cellsBefore
+		if i == 0 {
+			cells *= times
+		}
+		for range cells {
 			if err := srv.execute(ctx, fmt.Sprintf("rest-%d", i), code); err != nil {
 				srv.stop()
 				return nil, err
