@@ -178,8 +178,8 @@ func TestIssuerThatCannotServe(t *testing.T) {
 		{"keys of another algorithm", testJWKS, says(`{"keys":[` + jwk(t, "e", &ecKey().PublicKey) + `]}`), "Set MCP_ALGORITHM to what it signs with. Its keys: e is for ES256."},
 		{"too many keys", testJWKS, says(`{"keys":[` + strings.Repeat(key+",", maxKeys) + key + `]}`), "at most 100"},
 		{"no end", testJWKS, says(`{"keys":["` + strings.Repeat("x", maxDocument) + `"]}`), "more than 1048576 bytes"},
-		{"a redirect to http", testJWKS, http.RedirectHandler("http://issuer.example/x", 302).ServeHTTP, "not https"},
-		{"a redirect to itself", testJWKS, http.RedirectHandler(testJWKS, 302).ServeHTTP, "more than 3 redirects"},
+		{"a redirect to http", testJWKS, http.RedirectHandler("http://issuer.example/x", http.StatusFound).ServeHTTP, "not https"},
+		{"a redirect to itself", testJWKS, http.RedirectHandler(testJWKS, http.StatusFound).ServeHTTP, "more than 3 redirects"},
 		{"silence", testJWKS, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

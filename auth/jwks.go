@@ -41,8 +41,8 @@ func parseKeys(set []json.RawMessage, algorithms []string) (*keySet, error) {
 			continue
 		}
 		_ = storage.KeyWrite(context.Background(), key) // into memory: cannot fail
-		print, _ := json.Marshal(key.Marshal())
-		ks.prints = append(ks.prints, string(print))
+		text, _ := json.Marshal(key.Marshal())
+		ks.prints = append(ks.prints, string(text))
 	}
 	choose, err := keyfunc.New(keyfunc.Options{Storage: storage})
 	if err != nil {
