@@ -221,17 +221,19 @@ func (l *Log) write(kept []Entry, items []item) []Entry {
 		entries = append(entries, it.entry)
 	}
 	err := l.file.write(entries)
-	for _, it := range items {
+	if err == nil {
+		l.worked(lost)
+		kept = nil
+	} else {
+		l.failed(err)
+		kept = l.keep(kept, items)
+	}
+	for _, it := range items { // last: who is told may ask for the log's health
 		if it.told != nil {
 			it.told <- err
 		}
 	}
-	if err != nil {
-		l.failed(err)
-		return l.keep(kept, items)
-	}
-	l.worked(lost)
-	return nil
+	return kept
 }
 
 // keep returns the entries to try again, as far as there is room.
