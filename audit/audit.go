@@ -72,10 +72,8 @@ type Entry struct {
 	// Files are paths in the workspace, or addresses of resources, and MoreFiles counts those that are not named.
 	Files     []string `json:"files,omitempty"`
 	MoreFiles int      `json:"more_files,omitempty"`
-	// Seconds is how long it took, CPUSeconds and PeakMemory what the kernel used.
-	Seconds    float64 `json:"seconds,omitempty"`
-	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
-	PeakMemory int64   `json:"peak_memory,omitempty"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds,omitempty"`
 	// Status is how it went: "ok", "error", or a kind of error.
 	Status string `json:"status,omitempty"`
 	// Reason says why, in a sentence, and Count how many, where the event says of what.
