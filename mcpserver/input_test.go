@@ -236,7 +236,7 @@ func TestPromptThatNobodyAnswersExpires(t *testing.T) {
 		} else {
 			got = p.run(args)
 		}
-		expectText(t, got.text(), "before\n", "EOFError: nobody answered within 300ms: put the value into the code", "cell 1 · error")
+		expectText(t, got.text(), "before\n", "EOFError: nobody answered within 0.3 seconds: put the value into the code", "cell 1 · error")
 	})
 }
 
