@@ -18,6 +18,8 @@
 package audit
 
 import (
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -81,28 +83,37 @@ type Entry struct {
 	Count  uint64 `json:"count,omitempty"`
 }
 
-// maxText bounds a text that a caller had a hand in, and maxFiles how many files a line names.
+// maxText bounds a text that a caller had a hand in, maxCode the code of a cell, beyond which no cell runs, and maxFiles how
+// many files a line names.
 const (
 	maxText  = 1000
+	maxCode  = 1 << 20
 	maxFiles = 100
 )
 
-// bounded returns the entry with nothing in it that is longer than a line should be. Code is bounded by whoever ran it.
+// bounded returns the entry with nothing in it that is longer than a line should be: calls are told of before anybody has
+// judged what they say, and what waits to be written stays in memory.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{&e.Request, &e.Issuer, &e.Subject, &e.Client, &e.Address, &e.Tool, &e.Scope, &e.OfIssuer, &e.OfSubject,
 		&e.Session, &e.Language, &e.Status, &e.Reason} {
-		*text = clip(*text)
+		*text = clip(*text, maxText)
 	}
+	e.Code = clip(e.Code, maxCode)
 	if len(e.Files) > maxFiles {
 		e.MoreFiles += len(e.Files) - maxFiles
 		e.Files = e.Files[:maxFiles]
 	}
+	e.Files = slices.Clone(e.Files)
+	for i, name := range e.Files {
+		e.Files[i] = clip(name, maxText)
+	}
 	return e
 }
 
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
+// clip shortens a text, and holds on to nothing that it was cut from.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return strings.Clone(s)
 	}
-	return s[:maxText] + "…"
+	return s[:most] + "…"
 }

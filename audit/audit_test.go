@@ -465,6 +465,28 @@ func TestCodeIsLeftOutUnlessItIsWanted(t *testing.T) {
 	}
 }
 
+// TestNothingThatACallerSendsMakesALineLong: the longest line would fill the disk, or be too long to be read again.
+func TestNothingThatACallerSendsMakesALineLong(t *testing.T) {
+	long := strings.Repeat("<", 16<<20) // six bytes each in JSON
+	dir := t.TempDir()
+	l := openLog(t, dir, func(o *Options) { o.Code = true })
+	e := Entry{Event: Called, Files: []string{long, "short"}, Session: long, Code: long}
+	l.Append(e)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e.Files[0] != long {
+		t.Error("the caller's own list was changed")
+	}
+	_, lines := linesOf(t, dir)
+	if most := 6*maxCode + 10*6*maxText; len(lines) != 1 || len(lines[0]) > most || !bytes.Contains(lines[0], []byte(`"short"`)) {
+		t.Errorf("%d lines, the first of %d bytes, more than %d", len(lines), len(lines[0]), most)
+	}
+	if r := verified(t, dir); r.Lines != 1 || len(r.Problems) > 0 {
+		t.Errorf("verified: %+v", r)
+	}
+}
+
 func TestKey(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ReadKey(dir); err == nil {

@@ -85,7 +85,7 @@ type line struct {
 
 // appendLine appends a line for an entry and returns the place of the next.
 func appendLine(key, to []byte, at place, e Entry) ([]byte, place, error) {
-	text, s, err := sealed(key, line{at, e.bounded()})
+	text, s, err := sealed(key, line{at, e})
 	if err != nil {
 		return to, at, err
 	}

@@ -128,7 +128,7 @@ func (l *Log) stamped(e Entry) Entry {
 	if !l.Code {
 		e.Code = ""
 	}
-	return e
+	return e.bounded()
 }
 
 // put queues an item, if there is room.
