@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -114,7 +115,7 @@ func (c *Certificates) renew() {
 	switch {
 	case err != nil:
 		c.logger.Error("the certificate has changed and cannot be used; the last one stays", "error", err)
-	case !bytes.Equal(pair.Certificate[0], c.now.Load().Certificate[0]):
+	case !slices.EqualFunc(pair.Certificate, c.now.Load().Certificate, bytes.Equal): // the chain too
 		c.now.Store(pair)
 		c.logger.Info("new connections get the new certificate", "until", pair.Leaf.NotAfter)
 	}

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func serveTLS(t *testing.T) *secured {
 	return s
 }
 
-// shows is the name in the certificate that a new connection gets.
+// shows is the names in the certificates that a new connection gets.
 func (s *secured) shows(t *testing.T) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true})
@@ -104,7 +105,11 @@ func (s *secured) shows(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+	var names []string
+	for _, c := range conn.ConnectionState().PeerCertificates {
+		names = append(names, c.Subject.CommonName)
+	}
+	return strings.Join(names, " ")
 }
 
 func TestHTTPSWithHTTP2(t *testing.T) {
@@ -162,6 +167,12 @@ func TestACertificateIsExchangedWhileItServes(t *testing.T) {
 	if got := s.shows(t); got != "second" {
 		t.Errorf("a new pair is not served: %s", got)
 	}
+	chain, _ := pair(t, "issuer")
+	put(t, s.cert, slices.Concat(cert, chain), 0o644) // that had been forgotten
+	<-s.certificates.tried
+	if got := s.shows(t); got != "second issuer" {
+		t.Errorf("a new chain is not served: %s", got)
+	}
 	for name, spoil := range map[string]func(){
 		"no certificate":         func() { put(t, s.cert, []byte("nothing"), 0o644) },
 		"a key for everybody":    func() { put(t, s.cert, cert, 0o644); put(t, s.key, key, 0o644) },
@@ -169,7 +180,7 @@ func TestACertificateIsExchangedWhileItServes(t *testing.T) {
 	} {
 		spoil()
 		<-s.certificates.tried
-		if got := s.shows(t); got != "second" {
+		if got := s.shows(t); got != "second issuer" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
