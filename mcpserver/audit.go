@@ -52,10 +52,7 @@ func (s *service) auditedResource(next server.ResourceHandlerFunc) server.Resour
 	}
 	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		e := s.auditEntry(ctx)
-		e.Tool, e.Files = readResource, []string{r.Params.URI}
-		if rest, ok := strings.CutPrefix(r.Params.URI, uriPrefix+"/"); ok {
-			e.Session, _, _ = strings.Cut(rest, "/")
-		}
+		e.describeResource(r.Params.URI)
 		began := time.Now()
 		contents, err := next(ctx, r)
 		e.ended(err)
@@ -97,6 +94,14 @@ func (e *auditEntry) describe(r mcp.CallToolRequest) {
 	}
 	if e.Code = text("code"); e.Code != "" {
 		e.CodeSHA256, e.CodeBytes = digest(e.Code), len(e.Code)
+	}
+}
+
+// describeResource adds what a reading of a resource says.
+func (e *auditEntry) describeResource(uri string) {
+	e.Tool, e.Files = readResource, []string{uri}
+	if rest, ok := strings.CutPrefix(uri, uriPrefix+"/"); ok {
+		e.Session, _, _ = strings.Cut(rest, "/")
 	}
 }
 

@@ -12,10 +12,11 @@ import (
 
 	"cellblock/audit"
 	"cellblock/internal/fault"
+	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
-// Limiter bounds how often each owner calls tools. A nil Limiter bounds nothing.
+// Limiter bounds how often each owner calls tools and reads resources. A nil Limiter bounds nothing.
 type Limiter struct {
 	perMinute, burst int
 
@@ -68,31 +69,64 @@ func (l *Limiter) sweep(now time.Time) {
 	}
 }
 
+// Tells counts a call of an owner that is refused for another reason, and tells whether the audit log should hear of it: of
+// those that come too often, of the first.
+func (l *Limiter) Tells(o sessions.Owner) bool {
+	if l == nil {
+		return true
+	}
+	wait, first := l.take(o, time.Now())
+	return wait == 0 || first
+}
+
 // limited refuses the calls of an owner who makes too many. It is a tool's error, and no status of HTTP, so that the model
-// reads how long to wait. Of calls that are refused one after another the audit log is told of the first.
+// reads how long to wait.
 func (s *service) limited(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	if s.Limiter == nil {
 		return next
 	}
 	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		owner, err := s.Owner(ctx)
-		if err != nil {
+		if err := s.excess(ctx, func(e *auditEntry) { e.describe(r) }); err != nil {
 			return toolError(err), nil
 		}
-		wait, first := s.Limiter.take(owner, time.Now())
-		if wait == 0 {
-			return next(ctx, r)
-		}
-		refused := fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", s.Limiter.perMinute, s.Limiter.burst).
-			WithHint("wait %s, then call again", waitText(wait))
-		if first && s.Audit != nil {
-			e := s.auditEntry(ctx)
-			e.describe(r)
-			e.Event, e.Status, e.Reason, e.Code = audit.Denied, fault.Busy.String(), refused.Message, ""
-			s.Audit.Append(e.Entry)
-		}
-		return toolError(refused), nil
+		return next(ctx, r)
 	}
+}
+
+// limitedResource is limited for the reading of a resource, which costs as much as a call.
+func (s *service) limitedResource(next server.ResourceHandlerFunc) server.ResourceHandlerFunc {
+	if s.Limiter == nil {
+		return next
+	}
+	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		if err := s.excess(ctx, func(e *auditEntry) { e.describeResource(r.Params.URI) }); err != nil {
+			transport.Fail(ctx, err)
+			return nil, shown{err}
+		}
+		return next(ctx, r)
+	}
+}
+
+// excess counts a call, and returns an error for one that is too many. Of calls that are refused one after another the audit
+// log is told of the first.
+func (s *service) excess(ctx context.Context, describe func(*auditEntry)) error {
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return err
+	}
+	wait, first := s.Limiter.take(owner, time.Now())
+	if wait == 0 {
+		return nil
+	}
+	refused := fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", s.Limiter.perMinute, s.Limiter.burst).
+		WithHint("wait %s, then call again", waitText(wait))
+	if first && s.Audit != nil {
+		e := s.auditEntry(ctx)
+		describe(&e)
+		e.Event, e.Status, e.Reason, e.Code = audit.Denied, fault.Busy.String(), refused.Message, ""
+		s.Audit.Append(e.Entry)
+	}
+	return refused
 }
 
 // waitText is a time to wait, not less than that, in whole seconds.

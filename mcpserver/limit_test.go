@@ -93,3 +93,19 @@ func TestTooManyCallsAreRefusedWithTheTimeToWait(t *testing.T) {
 	}
 	has(t, got[2], map[string]any{"event": "denied", "tool": "list_sessions", "status": "busy", "subject": "alice"})
 }
+
+func TestReadingResourcesCountsAsCalling(t *testing.T) {
+	w, lines := auditedWorld(t, false)
+	w.service.Limiter = NewLimiter(1, 2)
+	w.server = w.service.server()
+	for n, want := range []string{"there is no session", "there is no session", "too many calls", "too many calls"} {
+		if _, rpcError := w.read("cellblock://sessions/s/notebook.ipynb"); rpcError == nil || !strings.Contains(rpcError.Message, want) {
+			t.Errorf("reading %d: %+v", n, rpcError)
+		}
+	}
+	got := lines()
+	if len(got) != 3 {
+		t.Fatal(got)
+	}
+	has(t, got[2], map[string]any{"event": "denied", "tool": "resources/read", "status": "busy", "session": "s"})
+}

@@ -96,7 +96,8 @@ func (s *service) server() *server.MCPServer {
 		server.WithHooks(hooks),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),
 		server.WithToolHandlerMiddleware(s.limited), server.WithToolHandlerMiddleware(s.audited),
-		server.WithResourceHandlerMiddleware(s.auditedResource), server.WithResourceRecovery(),
+		server.WithResourceHandlerMiddleware(s.limitedResource), server.WithResourceHandlerMiddleware(s.auditedResource),
+		server.WithResourceRecovery(),
 		server.WithToolHandlerMiddleware(s.recovered), server.WithToolHandlerMiddleware(s.guarded))
 	s.readOnly = map[string]bool{}
 	for _, t := range s.tools() {

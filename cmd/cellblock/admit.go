@@ -10,19 +10,27 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/request"
 	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
 )
 
-// admit is authorize that tells the audit log whom it has refused.
+// admit is authorize that tells the audit log whom it has refused. Who is refused again and again does not fill it.
 func (a *app) admit(ctx context.Context, call transport.Call) error {
 	err := a.authorize(ctx, call)
 	if err == nil || a.audit == nil {
 		return err
 	}
 	p, _ := auth.FromContext(ctx)
+	if !a.mcp.Limiter.Tells(sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}) {
+		return err
+	}
 	info := request.FromContext(ctx)
-	a.audit.Append(audit.Entry{
+	entry := audit.Entry{
 		Event: audit.Denied, Request: info.ID, Address: info.Address, Issuer: p.Issuer, Subject: p.Subject, Client: p.ClientID,
 		Tool: cmp.Or(call.Tool, call.Method), Scope: strings.Join(auth.ScopesIn(err), " "), Status: fault.KindOf(err).String(), Reason: err.Error(),
-	})
+	}
+	if call.URI != "" {
+		entry.Files = []string{call.URI}
+	}
+	a.audit.Append(entry)
 	return err
 }

@@ -76,10 +76,14 @@ func TestDeniedCallsAreAudited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Shutdown(context.Background())
-	a.access = mcpserver.NewAccess(mcpserver.Config{Sessions: manager})
+	a.mcp = mcpserver.Config{Sessions: manager, Limiter: mcpserver.NewLimiter(1, 2)}
+	a.access = mcpserver.NewAccess(a.mcp)
 	ctx := auth.NewContext(context.Background(), auth.Principal{Issuer: "i", Subject: "ann", Scopes: []string{mcpserver.ScopeRead}})
-	if err := a.admit(ctx, transport.Call{Method: "tools/call", Tool: "close_session"}); fault.KindOf(err) != fault.Forbidden {
-		t.Fatal(err)
+	file := transport.Call{Method: "resources/read", URI: "cellblock://sessions/s/files/a.txt"}
+	for _, call := range []transport.Call{{Method: "tools/call", Tool: "close_session"}, file, file, file, file} {
+		if err := a.admit(ctx, call); fault.KindOf(err) != fault.Forbidden {
+			t.Fatal(err)
+		}
 	}
 	if err := a.closeAudit(); err != nil {
 		t.Fatal(err)
@@ -88,10 +92,14 @@ func TestDeniedCallsAreAudited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"event":"denied"`, `"subject":"ann"`, `"tool":"close_session"`, `"status":"forbidden"`, `"scope":"sessions:manage"`} {
+	for _, want := range []string{`"event":"denied"`, `"subject":"ann"`, `"tool":"close_session"`, `"status":"forbidden"`, `"scope":"sessions:manage"`,
+		`"scope":"files:read"`, `"files":["cellblock://sessions/s/files/a.txt"]`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+	if n := strings.Count(string(text), `"event":"denied"`); n != 3 { // two in time, and the first of those that came too often
+		t.Errorf("%d refusals are told of", n)
 	}
 }
 
