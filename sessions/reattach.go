@@ -124,9 +124,13 @@ func (s *session) lookForLeft(ctx context.Context) (l left, err error) {
 			l.cells = append(l.cells, e)
 		}
 	}
+	l.cells = slices.DeleteFunc(l.cells, func(e StoredExecution) bool { return !s.isLeft(e.Number) })
 	slices.SortFunc(l.cells, func(a, b StoredExecution) int { return a.Number - b.Number })
 	return l, err
 }
+
+// isLeft tells whether a cell is an earlier process's: those behind it have come to this one while it looked.
+func (s *session) isLeft(number int) bool { return number <= s.past.Executions }
 
 // reattach connects to the kernel and takes up its cells. When it fails the session is as before.
 func (s *session) reattach(ctx context.Context, l left) error {

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"slices"
 
 	"cellblock/kernels"
 )
@@ -29,10 +30,11 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var records []*record
 	for _, e := range ended {
-		s.records = append(s.records, e.record)
+		records = append(records, e.record)
 	}
-	s.recent = ended
+	s.records, s.recent = append(records, s.records...), append(ended, s.recent...)
 	return running, waiting
 }
 
@@ -40,7 +42,8 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 func (s *session) forgetCells() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.recent = nil, nil
+	s.records = slices.DeleteFunc(s.records, func(r *record) bool { return s.isLeft(r.number) })
+	s.recent = slices.DeleteFunc(s.recent, func(e *Execution) bool { return s.isLeft(e.number) })
 }
 
 // isEarlier tells whether a request to the kernel is a cell of the session that ended before this process came.
