@@ -31,10 +31,22 @@ func (f *fetcher) discover(ctx context.Context, issuer string) (jwksURI string, 
 		case metadata.JWKSURI == "":
 			return "", fault.New(fault.Unavailable, "%s names no jwks_uri", address).WithHint("Set %s.", EnvJWKSURI)
 		}
-		return metadata.JWKSURI, nil
+		return metadata.JWKSURI, checkJWKSURI(address, metadata.JWKSURI)
 	}
 	return "", fault.New(fault.Unavailable, "the issuer publishes no metadata at %s", strings.Join(addresses, " or ")).
 		WithHint("Check %s, or name the keys in %s.", EnvIssuer, EnvJWKSURI)
+}
+
+func checkJWKSURI(metadata, keys string) error {
+	from, err := parseURL(metadata)
+	if err != nil {
+		return err
+	}
+	to, err := parseURL(keys)
+	if err != nil {
+		return err
+	}
+	return checkNext(from, to)
 }
 
 // metadataAddresses are where an issuer's metadata may lie.

@@ -36,7 +36,7 @@ func newFetcher(transport http.RoundTripper) *fetcher {
 		if len(via) > maxRedirects {
 			return fault.New(fault.Unavailable, "more than %d redirects", maxRedirects)
 		}
-		return checkURL(r.URL)
+		return checkNext(via[0].URL, r.URL)
 	}}}
 }
 
@@ -93,6 +93,16 @@ func checkURL(u *url.URL) error {
 	}
 	return fault.New(fault.Invalid, "%.200q is not https", u.Redacted()).
 		WithHint("Keys are fetched over https only; http is for loopback addresses.")
+}
+
+// checkNext refuses an address that an issuer points to. One that is asked over https must not lead to this machine: any
+// program here could be what answers.
+func checkNext(from, to *url.URL) error {
+	if err := checkURL(to); err != nil || from.Scheme == to.Scheme || to.Scheme == "https" {
+		return err
+	}
+	return fault.New(fault.Invalid, "%s leads away from https, to %.200q", from.Redacted(), to.Redacted()).
+		WithHint("Name the address of its keys in %s.", EnvJWKSURI)
 }
 
 func isLoopback(host string) bool {

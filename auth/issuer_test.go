@@ -170,6 +170,7 @@ func TestIssuerThatCannotServe(t *testing.T) {
 		{"a slash more", testDiscovery, says(`{"issuer":"` + testIssuer + `/","jwks_uri":"` + testJWKS + `"}`), "Set MCP_ISSUER=https://issuer.example/"},
 		{"no jwks_uri", testDiscovery, says(`{"issuer":"` + testIssuer + `"}`), "names no jwks_uri"},
 		{"keys over http", testDiscovery, says(`{"issuer":"` + testIssuer + `","jwks_uri":"http://issuer.example/keys"}`), "not https"},
+		{"keys on this machine", testDiscovery, says(`{"issuer":"` + testIssuer + `","jwks_uri":"http://127.0.0.1:1/x"}`), "leads away from https"},
 		{"keys in a file", testDiscovery, says(`{"issuer":"` + testIssuer + `","jwks_uri":"file:///etc/passwd"}`), "no address"},
 		{"a page", testDiscovery, says("<html>"), "not the JSON"},
 		{"an error", testJWKS, down, "status 503"},
@@ -179,6 +180,7 @@ func TestIssuerThatCannotServe(t *testing.T) {
 		{"too many keys", testJWKS, says(`{"keys":[` + strings.Repeat(key+",", maxKeys) + key + `]}`), "at most 100"},
 		{"no end", testJWKS, says(`{"keys":["` + strings.Repeat("x", maxDocument) + `"]}`), "more than 1048576 bytes"},
 		{"a redirect to http", testJWKS, http.RedirectHandler("http://issuer.example/x", http.StatusFound).ServeHTTP, "not https"},
+		{"a redirect to this machine", testJWKS, http.RedirectHandler("http://127.0.0.1:1/x", http.StatusFound).ServeHTTP, "leads away from https"},
 		{"a redirect to itself", testJWKS, http.RedirectHandler(testJWKS, http.StatusFound).ServeHTTP, "more than 3 redirects"},
 		{"silence", testJWKS, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
 	} {
@@ -186,6 +188,7 @@ func TestIssuerThatCannotServe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeIssuer(key)
 				f.at(tt.at, tt.answer)
+				f.at("http://127.0.0.1:1/x", says(`{"keys":[`+key+`]}`))
 				i := openFake(t, f, func(c *IssuerConfig) { c.JWKSURI = "" })
 				good := token{header: kid("a")}.sign(t)
 				_, err := i.Verify(t.Context(), good)
