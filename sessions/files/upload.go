@@ -43,11 +43,11 @@ func (f *Folder) Add(name, word string, part []byte) (size int64, err error) {
 	if info.Size() == 0 {
 		forgetUploads(dir, time.Now().Add(-uploadAge))
 	}
-	n, err := gathered.Write(part)
-	if err != nil {
+	if _, err := gathered.Write(part); err != nil {
+		_ = gathered.Truncate(info.Size()) // a part that did not fit is sent again, as a whole
 		return 0, explain(name, err)
 	}
-	return info.Size() + int64(n), nil
+	return info.Size() + int64(len(part)), nil
 }
 
 // Finish puts what has come under a word in its place in one step, as Write does.
