@@ -30,6 +30,7 @@ type fakeProvisioner struct {
 
 	launched atomic.Int64
 	live     atomic.Int64
+	managers atomic.Int64
 	mu       sync.Mutex
 	specs    []kernels.Spec
 	clients  []*fakeClient

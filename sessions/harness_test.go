@@ -31,11 +31,13 @@ func newTestManager(t *testing.T, p *fakeProvisioner, change ...func(*Config)) *
 		t.Fatal(err)
 	}
 	m.connect = p.connect
+	p.managers.Add(1)
 	t.Cleanup(func() {
 		if err := m.Shutdown(context.Background()); err != nil {
 			t.Errorf("Shutdown: %v", err)
 		}
-		if n := p.live.Load(); n != 0 {
+		// One whose process was killed for the others still launches a kernel for what waits when it loses its own.
+		if n := p.live.Load(); p.managers.Add(-1) == 0 && n != 0 {
 			t.Errorf("%d kernels are left", n)
 		}
 	})
