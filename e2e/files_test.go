@@ -258,7 +258,10 @@ func TestFilesCommand(t *testing.T) {
 	if raw, err := os.ReadFile(back); !bytes.Equal(raw, picture.Bytes()) {
 		t.Errorf("what came back is another: %v", err)
 	}
-	if _, errs, code := run("", "get", "cli", "nothing", "-o", back); code != 66 || !strings.Contains(errs, "there is no") {
+	if _, errs, code := run("", "get", "cli", "notes.txt", "-o", back); code == 0 || !strings.Contains(errs, "--force") {
+		t.Errorf("get over a file: %d %s", code, errs)
+	}
+	if _, errs, code := run("", "get", "cli", "nothing", "-o", filepath.Join(dir, "nothing")); code != 66 || !strings.Contains(errs, "there is no") {
 		t.Errorf("get of nothing: %d %s", code, errs)
 	}
 	if _, errs, code := run("", "rm", "cli", "pictures"); code == 0 || !strings.Contains(errs, "recursive") {

@@ -47,19 +47,19 @@ func startProvider(t *testing.T, mayAsk map[string][]string) *provider {
 	t.Helper()
 	p := &provider{mayAsk: mayAsk, resources: map[string]string{}}
 	p.exchangeKeys(t, "first")
-	var site http.Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { site.ServeHTTP(w, r) }))
-	t.Cleanup(server.Close)
-	p.issuer = server.URL
+	server := httptest.NewUnstartedServer(nil)
+	p.issuer = "http://" + server.Listener.Addr().String()
 	clients := map[string]*storage.Client{}
 	for id := range mayAsk {
 		clients[id] = storage.NativeClient(id)
 	}
 	p.Storage = storage.NewStorageWithClients(storage.NewUserStore(p.issuer), clients)
 	router := exampleop.SetupServer(p.issuer, p, slog.New(slog.DiscardHandler), false)
-	site = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), resourceKey{}, r.URL.Query().Get("resource"))))
 	})
+	server.Start()
+	t.Cleanup(server.Close)
 	return p
 }
 

@@ -50,6 +50,6 @@ const unable = await connect();
 for (const code of ["input('anybody?')", "import getpass; getpass.getpass()"]) {
   const never = await unable.call("execute_python", { code, session_id: unique("unable") });
   assert.ok(never.isError && never.text.includes("StdinNotImplementedError"), never.text);
-  assert.match(never.text, code.startsWith("input") ? /put the value into the code/ : /secrets/);
+  assert.match(never.text, code.startsWith("input") ? /put the value into the code/ : /read the secret from a file/);
 }
 await unable.close();
