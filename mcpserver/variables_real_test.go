@@ -120,7 +120,7 @@ func TestRealVariablesThatTakeTooLong(t *testing.T) {
 	w := newRealWorld(t)
 	w.run("v", "x = 1\nimport sys, time\nsys.modules['IPython'].get_ipython = lambda: time.sleep(60)").expect(t, false)
 	began := time.Now()
-	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, true, "did not describe its variables within 2s", "print what you want to know")
+	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, true, "did not describe its variables within 2 seconds", "print what you want to know")
 	if d := time.Since(began); d > 4*time.Second {
 		t.Errorf("it took %v", d)
 	}
