@@ -117,7 +117,7 @@ func (s *service) writeFileTool() toolSpec {
 			mcp.WithString("encoding", mcp.Enum("text", "base64"), mcp.DefaultString("text"), mcp.Description("Of content")),
 			mcp.WithString("upload", mcp.Description("For parts: a word for this file; empty content ends it")),
 		},
-		destructive: true, idempotent: true, handle: s.writeFile,
+		destructive: true, handle: s.writeFile,
 	}
 }
 
