@@ -95,6 +95,10 @@ func (w *workspaces) sweepKept(ctx context.Context, unused map[string]time.Time)
 			nobodys[name] = true
 		}
 	}
+	if _, err := os.Lstat(w.root); err != nil {
+		w.log.Warn("workspaces that nobody uses cannot be looked for", "error", err)
+		return // the labels may be on a disk that is not mounted now
+	}
 	for name := range nobodys {
 		if unused[name].IsZero() {
 			unused[name] = time.Now()

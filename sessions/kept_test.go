@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,4 +179,23 @@ func TestKeptWorkspacesThatAreNobodysAreSwept(t *testing.T) {
 		<-done
 		_ = m.Shutdown(t.Context())
 	})
+}
+
+// Without the folder of the labels, as when its disk is not mounted, nobody knows which workspaces are nobody's.
+func TestKeptWorkspacesStayWhileTheDataFolderIsAway(t *testing.T) {
+	p := newKeeping()
+	m := newKeepingManager(t, p)
+	execute(t, m, alice, "s", "x")
+	p.set(false, true)
+	away := m.workspaces.root + ".away"
+	if err := os.Rename(m.workspaces.root, away); err != nil {
+		t.Fatal(err)
+	}
+	m.workspaces.sweepKept(t.Context(), map[string]time.Time{p.kept(t)[0]: time.Now().Add(-2 * sweepGrace)})
+	if left := p.kept(t); len(left) != 1 {
+		t.Errorf("left are %v", left)
+	}
+	if err := os.Rename(away, m.workspaces.root); err != nil {
+		t.Fatal(err)
+	}
 }
