@@ -6,8 +6,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 )
 
@@ -67,7 +69,15 @@ func refusalIn(body []byte) error {
 	}
 	err := fault.New(*said.Kind, "the server refuses: %s", said.Message)
 	if *said.Kind == fault.Unauthenticated || *said.Kind == fault.Forbidden {
-		said.Hint = strings.TrimSpace(said.Hint + " In dev mode `cellblock token`, with the server's --data-dir, mints one.")
+		said.Hint = strings.TrimSpace(said.Hint + " In dev mode `" + mint(said.Message) + "`, with the server's --data-dir, mints one.")
 	}
 	return err.WithHint("%s", said.Hint)
+}
+
+// mint returns the command that makes the token that a refusal asks for: the operators' scope is in none by default.
+func mint(refusal string) string {
+	if strings.Contains(refusal, strconv.Quote(auth.ScopeAdmin)) {
+		return "cellblock token --scopes " + auth.ScopeAdmin
+	}
+	return "cellblock token"
 }

@@ -42,3 +42,17 @@ func TestRefusalsAreReadable(t *testing.T) {
 		}
 	}
 }
+
+// The hint of a refusal names a command whose token is let in.
+func TestRefusalsNameTheTokenToMake(t *testing.T) {
+	for scope, want := range map[string]string{
+		auth.ScopeAdmin:  "`cellblock token --scopes sessions:admin`",
+		"python:execute": "`cellblock token`",
+	} {
+		answer := httptest.NewRecorder()
+		auth.InsufficientScope(answer, auth.BearerOptions{}, auth.NeedsScope("a tool", scope))
+		if said := fault.Text(refusalIn(answer.Body.Bytes())); !strings.Contains(said, want) {
+			t.Errorf("%s is missing in %s", want, said)
+		}
+	}
+}
