@@ -8,6 +8,7 @@ import (
 
 	"cellblock/audit"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
@@ -117,9 +118,9 @@ func printReport(cmd *cobra.Command, path string, r audit.Report) error {
 	if r.Unnamed > 0 {
 		fmt.Fprintf(out, "problem: and %d more\n", r.Unnamed)
 	}
-	what := fmt.Sprintf("%d lines (%d to %d) in %d files", r.Lines, r.First, r.Last, r.Files)
+	what := fmt.Sprintf("%s (%d to %d) in %s", words.Count(int64(r.Lines), "line"), r.First, r.Last, words.Count(int64(r.Files), "file"))
 	if n := len(r.Problems) + r.Unnamed; n > 0 {
-		return fault.New(fault.Conflict, "%s is not as it was written: %d problems; %s hold", path, n, what)
+		return fault.New(fault.Conflict, "%s is not as it was written: %s; %s hold", path, words.Count(int64(n), "problem"), what)
 	}
 	_, err := fmt.Fprintf(out, "%s is as it was written: %s\n", path, what)
 	return err

@@ -48,7 +48,7 @@ func TestAuditVerify(t *testing.T) {
 	if err := a.closeAudit(); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := runCommand(t, dir, "audit", "verify"); err != nil || !strings.Contains(out, "is as it was written: 2 lines (1 to 2) in 1 files") {
+	if out, err := runCommand(t, dir, "audit", "verify"); err != nil || !strings.Contains(out, "is as it was written: 2 lines (1 to 2) in 1 file\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	name := filepath.Join(dir, "audit.jsonl")
