@@ -25,6 +25,10 @@ const envPrefix = "MCP_"
 
 var envNames = []string{EnvJWKSURI, EnvIssuer, EnvAudience, EnvAlgorithm, EnvPublicKeyPath, EnvScopeClaim, EnvScopePrefix}
 
+// clientNames are variables of MCP clients, which a server that is started beside one inherits: Claude Code's time limits,
+// and the port of a client's sign-in. They say nothing to us.
+var clientNames = []string{"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MCP_OAUTH_CALLBACK_PORT"}
+
 // EnvConfig is what the MCP_* variables say.
 type EnvConfig struct {
 	// PublicKeyPath is MCP_PUBLIC_KEY_PATH: the key that tokens are verified with (see LoadPublicKey). Without one the keys
@@ -50,13 +54,16 @@ type EnvConfig struct {
 }
 
 // ConfigFromEnv reads the MCP_* variables among environ (as os.Environ returns them). Its error is Invalid: a name that
-// nobody knows, a variable that is set but empty, variables that do not go together. No slip in a name or value leads to dev
+// nobody knows (but those of clients), a variable that is set but empty, variables that do not go together. No slip in a name or value leads to dev
 // mode.
 func ConfigFromEnv(environ []string) (EnvConfig, error) {
 	values := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if len(name) < len(envPrefix) || !strings.EqualFold(name[:len(envPrefix)], envPrefix) {
+			continue
+		}
+		if slices.Contains(clientNames, name) {
 			continue
 		}
 		if !slices.Contains(envNames, name) {

@@ -21,6 +21,7 @@ func TestConfigFromEnv(t *testing.T) {
 	}{
 		{"nothing", nil, EnvConfig{dev: true}},
 		{"only others'", []string{"PATH=/bin", "HOME=/root", "XMCP_ISSUER=x", "MCP=1", "=C:=C:\\", ""}, EnvConfig{dev: true}},
+		{"a client's", []string{"MCP_TIMEOUT=30000", "MCP_TOOL_TIMEOUT="}, EnvConfig{dev: true}},
 		{"a key", []string{"MCP_PUBLIC_KEY_PATH=/k.pem"}, EnvConfig{PublicKeyPath: "/k.pem", Algorithms: []string{"RS256"}}},
 		{
 			"all", []string{"MCP_PUBLIC_KEY_PATH=/k.pem", "MCP_ISSUER=https://i", "MCP_AUDIENCE=a, b c", "MCP_ALGORITHM=ES256"},
@@ -67,7 +68,7 @@ func TestConfigFromEnvRefuses(t *testing.T) {
 		{"MCP_ALGORITHMS=a", fault.Invalid, "Did you mean MCP_ALGORITHM?"},
 		{"MCP_PUBLIC_KEY=a", fault.Invalid, "Did you mean MCP_PUBLIC_KEY_PATH?"},
 		{"mcp_issuer=a", fault.Invalid, "Did you mean MCP_ISSUER? Names are in capitals."},
-		{key + "|MCP_TIMEOUT=5", fault.Invalid, "Unset it. Known are MCP_JWKS_URI"},
+		{key + "|MCP_TIMEOUTS=5", fault.Invalid, "Unset it. Known are MCP_JWKS_URI"},
 		{"MCP_=5", fault.Invalid, "unknown environment variable MCP_"},
 		{"MCP_PUBLIC_KEY_PATH=", fault.Invalid, "set but empty"},
 		{key + "|MCP_AUDIENCE= ", fault.Invalid, "MCP_AUDIENCE is set but empty"},

@@ -37,6 +37,6 @@ func (r *run) doubtful() string {
 	case <-r.running.Begun():
 		return ""
 	default:
-		return ", before the cell showed that it had begun: whether any of it ran is not known"
+		return ", before anything was heard of the cell: it may have run in part, or not at all"
 	}
 }

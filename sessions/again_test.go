@@ -34,11 +34,11 @@ func TestCellThatItsKernelNeverHad(t *testing.T) {
 				if told := strings.Contains(e.Preamble(), "(generation 1) ended"); told != (want.generation > 1) {
 					t.Errorf("it is told %q", e.Preamble())
 				}
-				if code == "vanish" && !strings.Contains(r.Death.Cause, "not known") {
+				if code == "vanish" && !strings.Contains(r.Death.Cause, "or not at all") {
 					t.Errorf("it died of %q", r.Death.Cause)
 				}
 				wait(t, behind)
-				if behind.Number() != e.Number()+1 || strings.Contains(behind.Preamble(), "not known") {
+				if behind.Number() != e.Number()+1 || strings.Contains(behind.Preamble(), "or not at all") {
 					t.Errorf("cell %d is told %q", behind.Number(), behind.Preamble())
 				}
 			})

@@ -95,6 +95,9 @@ func (d doctor) report(ctx context.Context, w io.Writer) error {
 	default:
 		return fault.New(fault.Unavailable, "nothing here can run kernels").WithHint("Follow one of the arrows above.")
 	}
+	if !ok["tokens"] {
+		return fault.New(fault.Unavailable, "a server that is started here accepts no tokens").WithHint("Follow the arrow of tokens above.")
+	}
 	return nil
 }
 
