@@ -129,7 +129,8 @@ func newFilesGet() *cobra.Command {
 
 // escapePath writes a path as a part of a URI.
 func escapePath(name string) string {
-	name = strings.TrimPrefix(strings.TrimPrefix(path.Clean(name), "/workspace"), "/")
+	name = strings.TrimPrefix(strings.TrimPrefix(path.Clean(name)+"/", "/workspace/"), "/")
+	name = strings.TrimSuffix(name, "/")
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)

@@ -17,7 +17,8 @@ func TestPutPath(t *testing.T) {
 }
 
 func TestEscapePath(t *testing.T) {
-	for name, want := range map[string]string{"a b/c#.csv": "a%20b/c%23.csv", "/workspace/a": "a", "./a": "a", "100%": "100%25"} {
+	for name, want := range map[string]string{"a b/c#.csv": "a%20b/c%23.csv", "/workspace/a": "a", "/workspace": "", "/workspace2/a": "workspace2/a", "./a": "a",
+		"100%": "100%25", "/": ""} {
 		if got := escapePath(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
