@@ -47,7 +47,10 @@ func (w *workspaces) spare() (*spareFolder, error) {
 		err = w.makeFolder(f.dir)
 	}
 	if err != nil {
-		w.discard(f)
+		if free {
+			w.remove(name) // on a full disk, say, there may be half of it
+		}
+		_ = f.lock.Close()
 		return nil, err
 	}
 	return f, nil

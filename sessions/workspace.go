@@ -288,13 +288,18 @@ func (w *workspaces) makeFolder(dir string) error {
 	return nil
 }
 
-// write puts a label in its place in one step, so that a crash leaves the old one or the new one.
-func (w *workspaces) write(name string, l label) error {
+// write puts a label in its place in one step, so that a crash leaves the old one or the new one, and a full disk the old.
+func (w *workspaces) write(name string, l label) (err error) {
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
 	path := w.labelPath(name)
+	defer func() {
+		if err != nil {
+			_ = os.Remove(path + ".tmp")
+		}
+	}()
 	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
 		return err
 	}

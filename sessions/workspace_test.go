@@ -145,3 +145,17 @@ func TestMintedIDsAreValidAndUnused(t *testing.T) {
 		m.past.put(k, pastEnd{sentence: "used"})
 	}
 }
+
+// A label that cannot be put in its place leaves nothing beside it, however often that is tried.
+func TestLabelThatCannotBeWrittenLeavesNothing(t *testing.T) {
+	w := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = t.TempDir() }).workspaces
+	if err := os.MkdirAll(filepath.Join(w.labelPath("k"), "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.write("k", label{Spare: true}); err == nil {
+		t.Error("a folder was replaced by a label")
+	}
+	if left, err := filepath.Glob(filepath.Join(w.root, "*.tmp")); err != nil || len(left) > 0 {
+		t.Errorf("left are %q, %v", left, err)
+	}
+}
