@@ -206,7 +206,11 @@ func (s *session) judge(ctx context.Context, c *cell, e entry, r rig.Result, f f
 	return c.wrong(r, "it is %q", e.Status)
 }
 
-var lossPattern = regexp.MustCompile(`The kernel of session "([^"]+)" \(generation (\d+)\) ended at (\S+ \S+ UTC): (.*?)\. `)
+var lossPattern = regexp.MustCompile(`The kernel of session "([^"]+)" \(generation (\d+)\) ended (?:at|while no server ran, between) ` +
+	`(\S+ \S+ UTC)(?: and \S+ \S+ UTC)?: (.*?)\. `)
+
+// unwritten is what a server knows of a death that the one before it had no time to write down.
+const unwritten = "its container or sandbox is gone"
 
 // ran checks on which kernel a cell ran, and that it was told of every kernel that ended before, and of no other. One that
 // was to die may have done so before the cell, which then has a new one.
@@ -221,7 +225,7 @@ func (s *session) ran(c *cell, e entry, r rig.Result, f fate) (replaced bool, er
 		if at, err := time.Parse("2006-01-02 15:04:05 MST", loss[3]); err != nil || time.Since(at).Abs() > 2*time.Hour {
 			return false, c.wrong(r, "it is told of an end at %s", loss[3])
 		}
-		if loss[1] != s.id || s.over == "" || !regexp.MustCompile(s.over).MatchString(loss[4]) {
+		if loss[1] != s.id || s.over == "" || !regexp.MustCompile(s.over+"|"+unwritten).MatchString(loss[4]) {
 			return false, c.wrong(r, "it is told that generation %d ended by %q, not %q", generation, loss[4], s.over)
 		}
 	}
