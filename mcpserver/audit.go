@@ -81,9 +81,10 @@ func (e *auditEntry) describe(r mcp.CallToolRequest) {
 	if language, ok := strings.CutSuffix(e.Scope, executeSuffix); ok {
 		e.Language = language
 	}
+	a := argumentsOf(r)
 	text := func(name string) string {
 		var s string
-		if raw, given := argumentsOf(r).value(name); given {
+		if raw, given := a.value(name); given {
 			_ = json.Unmarshal(raw, &s)
 		}
 		return s
