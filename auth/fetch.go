@@ -88,7 +88,7 @@ func checkURL(u *url.URL) error {
 	switch {
 	case u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return fault.New(fault.Invalid, "%.200q is no address of an issuer", u.Redacted()).WithHint("Write it as https://issuer.example.com.")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fault.New(fault.Invalid, "%.200q is not https", u.Redacted()).
@@ -105,7 +105,8 @@ func checkNext(from, to *url.URL) error {
 		WithHint("Name the address of its keys in %s.", EnvJWKSURI)
 }
 
-func isLoopback(host string) bool {
+// IsLoopback tells whether a host, without a port, is this machine by its name or address.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -79,7 +79,7 @@ func (w *workspaces) deleteKept(name string) error {
 
 // sweepKept deletes what the provisioner keeps of workspaces that have had no label for the grace period. Unused says since
 // when that is, by the workspace's name.
-func (w *workspaces) sweepKept(ctx context.Context, unused map[string]time.Time) {
+func (w *workspaces) sweepKept(ctx context.Context, unused unusedSince) {
 	kept, err := w.kept(ctx)
 	if err != nil || !kept {
 		return // KeepSwept says of the kernels, which it asks for too, what is the matter
@@ -100,18 +100,11 @@ func (w *workspaces) sweepKept(ctx context.Context, unused map[string]time.Time)
 		return // the labels may be on a disk that is not mounted now
 	}
 	for name := range nobodys {
-		if unused[name].IsZero() {
-			unused[name] = time.Now()
-		}
-		if time.Since(unused[name]) >= sweepGrace {
+		if unused.due(name) {
 			w.sweepOneKept(ctx, name)
 		}
 	}
-	for name := range unused {
-		if !nobodys[name] {
-			delete(unused, name)
-		}
-	}
+	unused.keep(nobodys)
 }
 
 func (w *workspaces) sweepOneKept(ctx context.Context, name string) {

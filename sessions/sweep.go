@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ const (
 // be stopped when it should have been, and what a process that was killed has left half made. Kernels and workspaces that
 // the store knows of are left alone, and so is what was used a short while ago.
 func (m *Manager) KeepSwept(ctx context.Context) {
-	unused, unusedKept := map[string]time.Time{}, map[string]time.Time{}
+	unused, unusedKept := unusedSince{}, unusedSince{}
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -42,7 +43,7 @@ func (m *Manager) KeepSwept(ctx context.Context) {
 
 // sweepKernels stops the kernels of this process's installation that nobody has used for the grace period. Unused says
 // since when that is, by the kernel's id.
-func (m *Manager) sweepKernels(ctx context.Context, unused map[string]time.Time) {
+func (m *Manager) sweepKernels(ctx context.Context, unused unusedSince) {
 	refs, err := m.cfg.Provisioner.List(ctx)
 	var used map[string]bool
 	if err == nil {
@@ -57,23 +58,30 @@ func (m *Manager) sweepKernels(ctx context.Context, unused map[string]time.Time)
 	m.stopOwed(ctx)
 	running := map[string]bool{}
 	for _, ref := range refs {
-		id := ref.KernelID
-		if used[id] {
-			continue
-		}
-		running[id] = true
-		if unused[id].IsZero() {
-			unused[id] = time.Now()
-		}
-		if time.Since(unused[id]) >= sweepGrace {
-			m.StopOrphan(ctx, ref)
+		if id := ref.KernelID; !used[id] {
+			running[id] = true
+			if unused.due(id) {
+				m.StopOrphan(ctx, ref)
+			}
 		}
 	}
-	for id := range unused {
-		if !running[id] {
-			delete(unused, id)
-		}
+	unused.keep(running)
+}
+
+// unusedSince remembers since when nobody uses what is named.
+type unusedSince map[string]time.Time
+
+// due tells whether nobody has used it for the grace period. The period begins when it is asked for first.
+func (u unusedSince) due(name string) bool {
+	if u[name].IsZero() {
+		u[name] = time.Now()
 	}
+	return time.Since(u[name]) >= sweepGrace
+}
+
+// keep forgets all but some names.
+func (u unusedSince) keep(names map[string]bool) {
+	maps.DeleteFunc(u, func(name string, _ time.Time) bool { return !names[name] })
 }
 
 // kernelsInUse are those of sessions that have one, those that wait in the pool, and those that the store knows of.

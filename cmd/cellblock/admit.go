@@ -10,7 +10,6 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/request"
 	"cellblock/mcpserver/transport"
-	"cellblock/sessions"
 )
 
 // admit is authorize that tells the audit log whom it has refused. Who is refused again and again does not fill it.
@@ -20,12 +19,13 @@ func (a *app) admit(ctx context.Context, call transport.Call) error {
 		return err
 	}
 	p, _ := auth.FromContext(ctx)
-	if !a.mcp.Limiter.Tells(sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}) {
+	owner, _ := tokenOwner(ctx) // nobody, where nobody is signed in
+	if !a.mcp.Limiter.Tells(owner) {
 		return err
 	}
 	info := request.FromContext(ctx)
 	entry := audit.Entry{
-		Event: audit.Denied, Request: info.ID, Address: info.Address, Issuer: p.Issuer, Subject: p.Subject, Client: p.ClientID,
+		Event: audit.Denied, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject, Client: p.ClientID,
 		Tool: cmp.Or(call.Tool, call.Method), Scope: strings.Join(auth.ScopesIn(err), " "), Status: fault.KindOf(err).String(), Reason: err.Error(),
 	}
 	if call.URI != "" {

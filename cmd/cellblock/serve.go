@@ -68,7 +68,7 @@ func runServe(cmd *cobra.Command) error {
 // checkDevAddr keeps dev mode, whose token lies in a file, off the network.
 func checkDevAddr(env auth.EnvConfig, cfg *Config) error {
 	host, _, _ := net.SplitHostPort(cfg.Addr) // checked with the configuration
-	if ip := net.ParseIP(host); !env.Dev() || cfg.DevAllowRemote || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if !env.Dev() || cfg.DevAllowRemote || auth.IsLoopback(host) {
 		return nil
 	}
 	return fault.New(fault.Invalid, "dev mode listens on loopback addresses only, and %s is none", cfg.Addr).
