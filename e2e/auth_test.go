@@ -7,7 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"cellblock/e2e/rig"
 )
 
 // devKey reads the development key, to forge what a server must refuse.
@@ -59,28 +61,14 @@ const callPython = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"nam
 // post sends one raw request to the endpoint.
 func post(t *testing.T, url, token, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	header = maps.Clone(header)
+	if header == nil {
+		header = http.Header{}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+	if _, given := header["Authorization"]; token != "" && !given {
+		header.Set("Authorization", "Bearer "+token)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(text)
+	return rig.Post(t, url, body, header)
 }
 
 var modernHeaders = http.Header{

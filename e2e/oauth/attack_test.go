@@ -20,25 +20,12 @@ const listSessions = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 // post sends one message and returns the status, the challenge of a refusal and the body.
 func post(t *testing.T, url, body string, headers ...string) (status int, challenge, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	all := http.Header{}
 	for n := 0; n < len(headers); n += 2 {
-		r.Header.Add(headers[n], headers[n+1])
+		all.Add(headers[n], headers[n+1])
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header.Get("WWW-Authenticate"), string(text)
+	resp, text := rig.Post(t, url, body, all)
+	return resp.StatusCode, resp.Header.Get("WWW-Authenticate"), text
 }
 
 // serveBehind starts a server behind a provider.
