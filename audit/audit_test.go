@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -337,8 +338,8 @@ func TestWritersSideBySide(t *testing.T) {
 // broken keeps a log from being written, and returns what makes it good again.
 func broken(t *testing.T, dir string) (mend func()) {
 	t.Helper()
-	in := filepath.Join(dir, "audit.jsonl.head.new") // a folder where a file is to be
-	if err := os.Mkdir(in, 0o700); err != nil {
+	in := filepath.Join(dir, "audit.jsonl.lock") // a folder where a file is to be
+	if err := errors.Join(os.RemoveAll(in), os.Mkdir(in, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

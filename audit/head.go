@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,38 +61,35 @@ func (n names) files() ([]string, error) {
 	return found, nil
 }
 
+// headSize is what the head takes on the disk, in bytes: a sector, which is written whole or not at all, so that it can be
+// written in its place. A new file under the old name would cost a thousand times as much, once for every call.
+const headSize = 512
+
 // readHead returns the head, and fs.ErrNotExist if there is none.
 func (n names) readHead(key []byte) (h head, err error) {
 	text, err := os.ReadFile(n.head())
 	if err != nil {
 		return head{}, err
 	}
-	if _, err = unsealed(key, text, &h); err != nil {
+	if _, err = unsealed(key, bytes.TrimRight(text, "\n"), &h); err != nil {
 		return head{}, fmt.Errorf("%s: %w", n.head(), err)
 	}
 	return h, nil
 }
 
 // writeHead replaces the head, whole. The caller holds the lock.
-func (n names) writeHead(key []byte, h head, durable bool) error {
+func (n names) writeHead(key []byte, h head, durable bool) (err error) {
 	text, _, err := sealed(key, h)
 	if err != nil {
 		return err
 	}
-	temp := n.head() + ".new"
-	if err := writeFile(temp, text, durable); err != nil {
-		return err // the next write replaces it
-	}
-	return os.Rename(temp, n.head())
-}
-
-func writeFile(path string, text []byte, durable bool) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(n.head(), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err = f.Write(text); err == nil && durable {
+	text = append(text, bytes.Repeat([]byte("\n"), headSize-len(text))...)
+	if _, err = f.WriteAt(text, 0); err == nil && durable {
 		err = f.Sync()
 	}
 	return err

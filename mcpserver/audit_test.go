@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,8 +115,8 @@ func TestCallsAreAudited(t *testing.T) {
 func TestRequiredAuditStopsCalls(t *testing.T) {
 	for _, required := range []bool{true, false} {
 		w, lines := auditedWorld(t, required)
-		blocked := w.service.Audit.Path + ".head.new" // a folder where a file is to be
-		if err := os.Mkdir(blocked, 0o700); err != nil {
+		blocked := w.service.Audit.Path + ".lock" // a folder where a file is to be
+		if err := errors.Join(os.Remove(blocked), os.Mkdir(blocked, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		run := map[string]any{"session_id": "s", "code": "print hello"}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,8 @@ func TestHealthTellsOfTheAuditLog(t *testing.T) {
 		dir := t.TempDir()
 		a := auditedApp(t, dir)
 		a.audit.Required = required
-		if err := os.MkdirAll(filepath.Join(dir, "audit.jsonl.head.new"), 0o700); err != nil {
+		in := filepath.Join(dir, "audit.jsonl.lock") // a folder where a file is to be
+		if err := errors.Join(os.Remove(in), os.Mkdir(in, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		a.audit.Append(audit.Entry{Event: audit.Called})
