@@ -5,7 +5,6 @@ SHELL := bash
 BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-SOURCES := $(shell find cmd kernels sessions auth images mcpserver web internal \( -name '*.go' -o -name '*.py' \) -not -name '*_test.go' 2>/dev/null) go.mod go.sum
 # The race detector needs a C compiler.
 RACE    := $(shell command -v gcc >/dev/null && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
@@ -20,10 +19,12 @@ setup: ## install what is missing on this machine
 .PHONY: build
 build: $(BIN)/cellblock $(BIN)/cellblock-shim ## the two binaries, into bin/
 
-$(BIN)/cellblock: $(SOURCES)
+# Go knows best what has changed, files that are embedded included.
+.PHONY: $(BIN)/cellblock $(BIN)/cellblock-shim
+$(BIN)/cellblock:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/cellblock
 
-$(BIN)/cellblock-shim: $(SOURCES)
+$(BIN)/cellblock-shim:
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o $@ ./cmd/cellblock-shim
 
 .PHONY: demo
