@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	maxKept  = 4096
 	// batch is how many are written at once.
 	batch = 256
+	// rest is how long the writer rests after it has written. A write costs the same for one line as for many, and a call
+	// makes two; a line that somebody waits for is written at once.
+	rest = 20 * time.Millisecond
 	// DefaultMaxBytes is how large a file of the log becomes.
 	DefaultMaxBytes = 64 << 20
 )
@@ -41,14 +45,17 @@ type Options struct {
 // Log is an audit log that is open for writing. Its methods may be called concurrently; those of a nil Log do nothing.
 type Log struct {
 	Options
-	file  *file
-	queue chan item
-	ended chan struct{}
+	file   *file
+	wake   chan struct{} // holds one while something waits to be written
+	urgent chan struct{} // holds one while somebody waits for it
+	stop   chan struct{} // closed by Close
+	ended  chan struct{}
 
-	mu     sync.Mutex
-	closed bool
-	lost   uint64 // since the last line that told of it
-	err    error  // of the last attempt to write
+	mu      sync.Mutex
+	waiting []item
+	closed  bool
+	lost    uint64 // since the last line that told of it
+	err     error  // of the last attempt to write
 }
 
 // item is what is to be written. Who waits for it gets told.
@@ -72,7 +79,8 @@ func Open(o Options) (*Log, error) {
 	}
 	o.Path = path
 	l := &Log{
-		Options: o, queue: make(chan item, maxQueue), ended: make(chan struct{}),
+		Options: o, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		stop: make(chan struct{}), ended: make(chan struct{}),
 		file: &file{names: names{path}, key: o.Key, max: o.MaxBytes, durable: o.Required},
 	}
 	if err := l.file.write(nil); err != nil {
@@ -90,7 +98,8 @@ func unwritable(err error) error {
 		WithHint("The operator must make room for it, or let the server's user write it.")
 }
 
-// Append has an entry written soon, and does not wait for that.
+// Append has an entry written soon, and does not wait for that: what is told in the last moment before the process is killed
+// can be lost.
 func (l *Log) Append(e Entry) {
 	if l == nil {
 		return
@@ -135,18 +144,28 @@ func (l *Log) stamped(e Entry) Entry {
 func (l *Log) put(it item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	switch {
+	case l.closed:
+		return false
+	case len(l.waiting) == maxQueue:
+		if it.told == nil {
+			l.lost++
+		}
 		return false
 	}
+	l.waiting = append(l.waiting, it)
+	signal(l.wake)
+	if it.told != nil {
+		signal(l.urgent)
+	}
+	return true
+}
+
+func signal(c chan struct{}) {
 	select {
-	case l.queue <- it:
-		return true
+	case c <- struct{}{}:
 	default:
 	}
-	if it.told == nil {
-		l.lost++
-	}
-	return false
 }
 
 // Health returns nil while the log is written, else why it is not.
@@ -171,19 +190,28 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
-		close(l.queue)
+		close(l.stop)
 	}
 	l.mu.Unlock()
 	<-l.ended
 	return l.Health()
 }
 
-// run writes until the queue is closed. What cannot be written is tried again with what comes next.
+// run writes until the log is closed. What cannot be written is tried again with what comes next.
 func (l *Log) run() {
 	defer close(l.ended)
 	var kept []Entry
-	for it := range l.queue {
-		kept = l.write(kept, l.gather(it))
+	for open := true; open; open = l.pause() {
+		select {
+		case <-l.wake:
+			if items := l.take(); len(items) > 0 {
+				kept = l.write(kept, items)
+			}
+		case <-l.stop:
+		}
+	}
+	for items := l.take(); len(items) > 0; items = l.take() {
+		kept = l.write(kept, items)
 	}
 	if len(kept) > 0 || l.losses() > 0 {
 		if kept = l.write(kept, nil); len(kept) > 0 {
@@ -192,20 +220,37 @@ func (l *Log) run() {
 	}
 }
 
-// gather takes what else waits.
-func (l *Log) gather(first item) []item {
-	items := []item{first}
-	for len(items) < batch {
-		select {
-		case it, ok := <-l.queue:
-			if !ok {
-				return items
-			}
-			items = append(items, it)
-		default:
-			return items
-		}
+// pause rests until somebody waits for a line, and reports whether the log is still open.
+func (l *Log) pause() (open bool) {
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-l.urgent:
+		return true
+	case <-l.stop:
+		return false
 	}
+}
+
+// take takes what waits, as much as is written at once.
+func (l *Log) take() []item {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.urgent:
+	default:
+	}
+	if len(l.waiting) <= batch {
+		items := l.waiting
+		l.waiting = nil
+		return items
+	}
+	items := slices.Clone(l.waiting[:batch])
+	l.waiting = slices.Delete(l.waiting, 0, batch)
+	signal(l.wake)
+	signal(l.urgent) // there is no time to rest
 	return items
 }
 
