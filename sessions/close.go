@@ -20,7 +20,7 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 		return err
 	}
 	k := key{o, id}
-	if s := m.takeOver(k); s != nil { // what its cells have printed meanwhile is not lost
+	if s := m.takeOver(ctx, k); s != nil { // what its cells have printed meanwhile is not lost
 		select {
 		case <-s.settled:
 		case <-ctx.Done():

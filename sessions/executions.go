@@ -58,7 +58,7 @@ func (e *Execution) Language() string { return e.language }
 // go of it. It is NotFound when there is no such session, it has not had so many cells, or the cell is kept no more;
 // Conflict while the cell runs in another process.
 func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int) (*Execution, error) {
-	s, err := m.use(o, id)
+	s, err := m.use(ctx, o, id)
 	if err == nil {
 		if e := s.execution(number); e != nil {
 			return e, nil
@@ -105,7 +105,7 @@ func (m *Manager) recall(ctx context.Context, past StoredSession, number int) (*
 // at most so many. It is NotFound when there is no such session.
 func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) ([]ExecutionInfo, error) {
 	var kept []*Execution
-	s, err := m.use(o, id)
+	s, err := m.use(ctx, o, id)
 	if err == nil {
 		s.mu.Lock()
 		kept = s.kept()
@@ -171,15 +171,20 @@ func storedInfo(past StoredSession, e StoredExecution) ExecutionInfo {
 }
 
 // use is find for a call that shows that somebody still wants the session.
-func (m *Manager) use(o Owner, id string) (*session, error) {
-	s, err := m.find(o, id)
+func (m *Manager) use(ctx context.Context, o Owner, id string) (*session, error) {
+	s, err := m.find(ctx, o, id)
 	if err != nil {
 		return nil, err
 	}
+	s.used()
+	return s, nil
+}
+
+// used notes that somebody still wants the session.
+func (s *session) used() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.lastUsed = true, time.Now()
-	return s, nil
 }
 
 // kept returns the cells whose outputs are kept, by number. The caller holds s.mu.

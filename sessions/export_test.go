@@ -1,6 +1,10 @@
 package sessions
 
-import "testing"
+import (
+	"context"
+	"testing"
+	"time"
+)
 
 // What the tests in package sessions_test, which may import stores, need of the ones in here.
 
@@ -25,12 +29,15 @@ var (
 // Python is a request for a Python cell.
 func Python(id, code string) Request { return python(id, code) }
 
+// AttachesIn is how long it takes to attach to a kernel.
+func (p *FakeProvisioner) AttachesIn(d time.Duration) { p.attachTime = d }
+
 // InMemory is how many bytes of a cell's outputs are in memory.
 func (e *Execution) InMemory() int64 { return e.record.size() }
 
 // Records is of how many ended cells a session holds the record.
 func (m *Manager) Records(o Owner, id string) int {
-	s, err := m.find(o, id)
+	s, err := m.find(context.Background(), o, id)
 	if err != nil {
 		return 0
 	}
@@ -41,7 +48,7 @@ func (m *Manager) Records(o Owner, id string) int {
 
 // Recent is how many ended cells a session holds.
 func (m *Manager) Recent(o Owner, id string) int {
-	s, err := m.find(o, id)
+	s, err := m.find(context.Background(), o, id)
 	if err != nil {
 		return 0
 	}

@@ -20,6 +20,7 @@ type fakeProvisioner struct {
 	launchErr  atomic.Pointer[error]
 	launchTime time.Duration
 	stopTime   time.Duration
+	attachTime time.Duration
 	readyErr   atomic.Pointer[error]
 	connectErr atomic.Pointer[error]
 	stopErr    atomic.Pointer[error]
@@ -64,7 +65,12 @@ func (p *fakeProvisioner) Launch(ctx context.Context, spec kernels.Spec) (kernel
 	return h, nil
 }
 
-func (p *fakeProvisioner) Attach(_ context.Context, ref kernels.Ref) (kernels.Handle, error) {
+func (p *fakeProvisioner) Attach(ctx context.Context, ref kernels.Ref) (kernels.Handle, error) {
+	select {
+	case <-time.After(p.attachTime):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h := p.kernels[ref.KernelID]; h != nil {

@@ -30,7 +30,7 @@ func (m *Manager) PeekFiles(ctx context.Context, o Owner, id string, q files.Que
 }
 
 // finder is m.use or m.find.
-type finder func(Owner, string) (*session, error)
+type finder func(context.Context, Owner, string) (*session, error)
 
 func (m *Manager) listFiles(ctx context.Context, find finder, o Owner, id string, q files.Query) (files.Listing, error) {
 	f, err := m.folder(ctx, find, o, id)
@@ -99,44 +99,59 @@ func checkSize(content []byte) error {
 		WithHint("send it in parts, by upload, or let code make it")
 }
 
-// write does something that writes a file, with room for so many bytes more, and is told which it was, if that is whole.
-func (m *Manager) write(k key, more int, do func(*files.Folder) (files.Entry, bool, error)) (e files.Entry, created bool, err error) {
-	for range 2 { // a session that ends takes its empty workspace away
-		if e, created, err = m.writeOnce(k, more, do); !errors.Is(err, fs.ErrNotExist) {
+// fileWriter writes a file into an open workspace, and tells which it was, if that is whole.
+type fileWriter func(*files.Folder) (e files.Entry, created bool, err error)
+
+// maxMade is how often a workspace is made that is taken away again before a file is in it: by a session that ends, or by
+// others whose files could not be written.
+const maxMade = 8
+
+// write writes a file, with room for so many bytes more.
+func (m *Manager) write(k key, more int, do fileWriter) (e files.Entry, created bool, err error) {
+	var stamp files.Stamp
+	for range maxMade {
+		if e, created, stamp, err = m.writeOnce(k, int64(more), do); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
+	if err == nil {
+		m.wrote(k, e.Path, stamp)
+	}
 	return e, created, err
 }
 
-func (m *Manager) writeOnce(k key, more int, do func(*files.Folder) (files.Entry, bool, error)) (files.Entry, bool, error) {
-	dir, _, err := m.workspaces.acquire(k, "")
-	if err != nil {
-		return files.Entry{}, false, err
+// writeOnce writes a file while its folder is kept from who would move or take it away, in this process and in others.
+func (m *Manager) writeOnce(k key, more int64, do fileWriter) (e files.Entry, created bool, stamp files.Stamp, err error) {
+	if _, _, err := m.workspaces.acquire(k, ""); err != nil {
+		return e, false, stamp, err
 	}
 	defer m.letGo(k)
-	f, err := m.workspaces.openFolder(dir)
+	f, err := m.workspaces.open(k)
 	if err != nil {
-		return files.Entry{}, false, err
+		return e, false, stamp, err
 	}
 	defer f.Close()
-	if err := m.room(f, int64(more)); err != nil {
-		return files.Entry{}, false, err
+	if err := m.room(f.Folder, more); err != nil {
+		return e, false, stamp, err
 	}
-	e, created, err := m.workspaces.put(k, f, do)
-	if s, findErr := m.use(k.owner, k.id); err == nil && findErr == nil && e.Path != "" {
-		s.written.know(f, e.Path)
+	if e, created, err = do(f.Folder); err == nil && e.Path != "" {
+		stamp, _ = f.Stamp(e.Path)
 	}
-	return e, created, err
+	return e, created, stamp, err
 }
 
-// put writes a file while no files are on their way to another folder: what it made in the one that they leave would be in
-// the way of the others, in both directions. A folder that they have left before is not there any more.
-func (w *workspaces) put(k key, f *files.Folder, do func(*files.Folder) (files.Entry, bool, error)) (files.Entry, bool, error) {
-	place := w.placeOf(k)
-	place.RLock()
-	defer place.RUnlock()
-	return do(f)
+// wrote tells the session, if it runs, that it is used, and which file no cell of it has written.
+func (m *Manager) wrote(k key, path string, stamp files.Stamp) {
+	m.mu.Lock()
+	s := m.sessions[k]
+	m.mu.Unlock()
+	if s == nil || s.ended() {
+		return
+	}
+	s.used()
+	if path != "" {
+		s.written.know(path, stamp)
+	}
 }
 
 // room refuses what a workspace would hold too much with.
@@ -155,9 +170,7 @@ func (m *Manager) room(f *files.Folder, more int64) error {
 
 // letGo gives back a workspace that no session has.
 func (m *Manager) letGo(k key) {
-	place := m.workspaces.placeOf(k)
-	place.Lock()
-	defer place.Unlock()
+	defer m.workspaces.places.lock(k)()
 	m.mu.Lock()
 	s := m.sessions[k]
 	m.mu.Unlock()
@@ -189,7 +202,7 @@ func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (
 	if err := m.reachable(ctx, id); err != nil {
 		return nil, err
 	}
-	_, err := find(o, id)
+	_, err := find(ctx, o, id)
 	f, openErr := m.workspaces.open(key{o, id})
 	switch {
 	case openErr == nil:
@@ -217,14 +230,12 @@ func (m *Manager) reachable(ctx context.Context, id string) error {
 
 // folderOf returns the folder of k, if there is one.
 func (w *workspaces) folderOf(k key) (dir string, ok bool) {
-	place := w.placeOf(k)
-	place.RLock()
-	defer place.RUnlock()
+	defer w.places.share(k)()
 	name, err := w.named(k)
 	return filepath.Join(w.root, name), err == nil
 }
 
-// named returns the name of k's folder; the error is fs.ErrNotExist when there is none. The caller holds placeOf(k).
+// named returns the name of k's folder; the error is fs.ErrNotExist when there is none. The caller has k's place.
 func (w *workspaces) named(k key) (name string, err error) {
 	if name, ok := w.lookup(k); ok {
 		if _, err := os.Lstat(filepath.Join(w.root, name)); err == nil {
@@ -252,14 +263,13 @@ func (f *heldFolder) Close() error {
 
 // open opens the folder of k; the error is fs.ErrNotExist when there is none.
 func (w *workspaces) open(k key) (*heldFolder, error) {
-	place := w.placeOf(k)
-	place.RLock()
+	leave := w.places.share(k)
 	name, letGo, err := w.hold(k)
 	if err != nil {
-		place.RUnlock()
+		leave()
 		return nil, err
 	}
-	release := func() { letGo(); place.RUnlock() }
+	release := func() { letGo(); leave() }
 	f, err := w.openFolder(filepath.Join(w.root, name))
 	if err != nil {
 		release()
@@ -269,7 +279,7 @@ func (w *workspaces) open(k key) (*heldFolder, error) {
 }
 
 // hold keeps other processes from moving or deleting k's files. This one does so by the session that has them, or else for
-// itself. The caller holds placeOf(k).
+// itself. The caller has k's place.
 func (w *workspaces) hold(k key) (name string, release func(), err error) {
 	for range 2 { // the first may be where they were before
 		name, err := w.named(k)

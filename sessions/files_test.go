@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,6 +156,40 @@ func TestWriteWhileSessionsComeAndGo(t *testing.T) {
 	if l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1}); err != nil || l.Files != 100 {
 		t.Errorf("%d files, %v", l.Files, err)
 	}
+}
+
+// A workspace that no session has is kept from other processes by each who writes to it, not only by the first.
+func TestWritersKeepOtherProcessesOut(t *testing.T) {
+	dir, p := t.TempDir(), &fakeProvisioner{}
+	m := newTestManager(t, p, func(c *Config) { c.DataDir = dir })
+	k := key{alice, "s"}
+	if _, _, err := m.WriteFile(t.Context(), alice, "s", "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	name, _ := m.workspaces.lookup(k)
+	other, err := openWorkspaces(dir, 0, 0, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				_, _, err := m.write(k, 0, func(*files.Folder) (e files.Entry, created bool, err error) {
+					lock := other.lock(name)
+					defer lock.Close()
+					if alone, err := lock.TryLock(); err != nil || alone {
+						t.Errorf("another process has the files alone while they are written: %v", err)
+					}
+					return e, false, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // What a cell writes is in its result, and nothing else: not what was there, not what write_file wrote.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type keepingProvisioner struct {
 	down bool // the engine has never answered
 	away bool // it does not answer any more
 	what map[string]bool
+	slow func() // what happens before it tells whether a workspace is empty
 }
 
 var errDown = fault.New(fault.Unavailable, "the engine is down").WithHint("start the engine")
@@ -72,6 +74,9 @@ func (p *keepingProvisioner) RemoveWorkspace(_ context.Context, name string) err
 }
 
 func (p *keepingProvisioner) RemoveEmptyWorkspace(_ context.Context, name string) (bool, error) {
+	if p.slow != nil {
+		p.slow()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.answer() != nil || p.what[name] {
@@ -197,5 +202,37 @@ func TestKeptWorkspacesStayWhileTheDataFolderIsAway(t *testing.T) {
 	}
 	if err := os.Rename(away, m.workspaces.root); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An engine that does not answer holds up the session whose workspace it is asked about, and no other one's files.
+func TestSlowEngineHoldsUpNobodyElse(t *testing.T) {
+	p := newKeeping()
+	m := newKeepingManager(t, p)
+	execute(t, m, alice, "s", "x")
+	asked, answer := make(chan struct{}), make(chan struct{})
+	p.slow = func() {
+		close(asked)
+		<-answer
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- m.Close(context.Background(), alice, "s", CloseOptions{}) }()
+	<-asked
+	others := make(chan struct{})
+	go func() {
+		defer close(others)
+		for i := range 2000 { // more than there could be locks for
+			m.workspaces.folderOf(key{bob, strconv.Itoa(i)})
+		}
+	}()
+	select {
+	case <-others:
+	case <-time.After(time.Minute):
+		t.Error("another owner waits for the engine too")
+	}
+	close(answer)
+	<-others
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

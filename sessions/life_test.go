@@ -355,7 +355,7 @@ func TestLateOutputOfAllCellsIsBounded(t *testing.T) {
 	for i := range cells {
 		execute(t, m, alice, "s", fmt.Sprint("cell ", i))
 	}
-	s, err := m.find(alice, "s")
+	s, err := m.find(t.Context(), alice, "s")
 	if err != nil {
 		t.Fatal(err)
 	}

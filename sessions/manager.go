@@ -232,7 +232,7 @@ func (m *Manager) forget(s *session, why *ending) {
 }
 
 // find returns the owner's running session.
-func (m *Manager) find(o Owner, id string) (*session, error) {
+func (m *Manager) find(ctx context.Context, o Owner, id string) (*session, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, err
 	}
@@ -242,10 +242,14 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 	end, remembered := m.past.get(k)
 	m.mu.Unlock()
 	if s == nil {
-		s = m.takeOver(k)
+		s = m.takeOver(ctx, k)
 	}
 	if s != nil && !s.ended() {
-		<-s.settled // soon: see reattachTime
+		select {
+		case <-s.settled: // see reattachTime
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 		if err := s.refusal(); err != nil {
 			return nil, err
 		}
@@ -263,8 +267,8 @@ func (m *Manager) find(o Owner, id string) (*session, error) {
 }
 
 // Get describes one session of the owner; NotFound if it does not run.
-func (m *Manager) Get(_ context.Context, o Owner, id string) (Info, error) {
-	s, err := m.find(o, id)
+func (m *Manager) Get(ctx context.Context, o Owner, id string) (Info, error) {
+	s, err := m.find(ctx, o, id)
 	if err != nil {
 		return Info{}, err
 	}
@@ -290,7 +294,7 @@ func (m *Manager) List(_ context.Context, o Owner) ([]Info, error) {
 // Interrupt stops the session's running cell by the interrupt ladder and says what that took. With no cell running it
 // does nothing and reports so. Waiting cells stay.
 func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptReport, error) {
-	s, err := m.use(o, id)
+	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return InterruptReport{}, err
 	}
@@ -304,7 +308,7 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 // Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
 // on the new kernel. It returns when that is ready.
 func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error) {
-	s, err := m.use(o, id)
+	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return Info{}, err
 	}

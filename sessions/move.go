@@ -79,9 +79,7 @@ func (w *workspaces) remove(name string) {
 // give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
 // k's folder before. After an error k has what it had, and the spare folder is of no use.
 func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran bool, err error) {
-	place := w.placeOf(k)
-	place.Lock()
-	defer place.Unlock()
+	defer w.places.lock(k)()
 	old, ok, err := w.find(k)
 	if err == nil && ok {
 		err = w.reachable(context.Background())

@@ -318,3 +318,25 @@ func TestMintedSessionFoundAgain(t *testing.T) {
 		}
 	})
 }
+
+// Who asks for a session whose kernel is still looked for waits no longer than he wants to.
+func TestCallersDoNotWaitForAKernelThatIsLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "s", "x = 1")
+		l.kill()
+		l.p.AttachesIn(10 * time.Second)
+		l.store = l.store.Another()
+		m = sessions.NewTestManager(t, l.p, with(l.store, l.dir))
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Get(ctx, sessions.Alice, "s"); fault.KindOf(err) != fault.Timeout || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.State != sessions.Idle {
+			t.Errorf("later: %+v, %v", info, err)
+		}
+	})
+}

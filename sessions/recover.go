@@ -58,8 +58,8 @@ func (m *Manager) offers(language string) bool {
 
 // takeOver makes a session of one that a process has left which does not live any more, if its kernel may run still. That
 // process may have been another than the last in this one's place. It is nil otherwise.
-func (m *Manager) takeOver(k key) *session {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+func (m *Manager) takeOver(ctx context.Context, k key) *session {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	past, err := m.stored(ctx, k.owner, k.id)
 	if err != nil || past.Held || !past.Closed.IsZero() || !m.offers(past.Language) {

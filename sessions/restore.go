@@ -60,7 +60,7 @@ const readsInput = "it reads input()"
 
 // Language is what cells of a session run in, whether it runs or not; NotFound if there is no such session.
 func (m *Manager) Language(ctx context.Context, o Owner, id string) (string, error) {
-	s, err := m.find(o, id)
+	s, err := m.find(ctx, o, id)
 	if err == nil {
 		return s.language, nil
 	}
@@ -128,7 +128,7 @@ func (m *Manager) restoreAlone(k key) (done func(), err error) {
 
 // lost returns the cells that are to be run again, oldest first, and a report that says of which generations they are.
 func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]ExecutionInfo, RestoreReport, error) {
-	live, err := m.liveGeneration(o, id)
+	live, err := m.liveGeneration(ctx, o, id)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return nil, RestoreReport{}, err
 	}
@@ -210,8 +210,8 @@ func (i ExecutionInfo) original() int {
 }
 
 // liveGeneration is that of the session's kernel, 0 when it has none now.
-func (m *Manager) liveGeneration(o Owner, id string) (int, error) {
-	s, err := m.find(o, id)
+func (m *Manager) liveGeneration(ctx context.Context, o Owner, id string) (int, error) {
+	s, err := m.find(ctx, o, id)
 	if err != nil {
 		return 0, err
 	}

@@ -209,9 +209,7 @@ func (w *workspaces) sweepOne(name string, before time.Time, known func(key) boo
 	if what == "" {
 		return ""
 	}
-	place := w.placeOf(k) // nobody here gets the folder meanwhile
-	place.Lock()
-	defer place.Unlock()
+	defer w.places.lock(k)() // nobody here gets the folder meanwhile
 	if !w.unchangedSince(name, before) {
 		return ""
 	}

@@ -55,7 +55,7 @@ const (
 // Invalid for a language that cannot tell, Timeout when the kernel takes longer than two seconds. Of a session without a
 // kernel there are none. The kernel's variables, execution count and last results stay as they are.
 func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables, error) {
-	s, err := m.use(o, id)
+	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return Variables{}, err
 	}

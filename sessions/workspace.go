@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -37,9 +36,9 @@ type workspaces struct {
 	keeper   kernels.WorkspaceKeeper // nil if the files are always in the folders; see kept.go
 	quota    int64                   // what the file system bounds each folder to, in bytes; 0: it does not
 
-	// places are held, each for some of the keys, by who works with files where they are, and alone by who makes a folder,
-	// moves its files to another one or takes it away: files may be put into a workspace while its session begins or ends.
-	places [256]sync.RWMutex
+	// A key's place is shared by who works with its files where they are, and taken alone by who makes its folder, moves the
+	// files to another one or takes it away: files may be put into a workspace while its session begins or ends.
+	places places
 	mu     sync.Mutex
 	byKey  map[key]string
 	used   map[key]*flock.Flock
@@ -157,18 +156,9 @@ func (w *workspaces) lookup(k key) (name string, ok bool) {
 	return name, ok
 }
 
-// placeOf is what keeps k's files where they are.
-func (w *workspaces) placeOf(k key) *sync.RWMutex {
-	return &w.places[maphash.Comparable(seed, k)%uint64(len(w.places))]
-}
-
-var seed = maphash.MakeSeed()
-
 // acquire returns the folder of k, made if need be, and whether there are files in it.
 func (w *workspaces) acquire(k key, language string) (dir string, used bool, err error) {
-	place := w.placeOf(k)
-	place.Lock()
-	defer place.Unlock()
+	defer w.places.lock(k)()
 	name, err := w.name(k, language)
 	if err != nil {
 		w.log.Error("workspace cannot be made", "error", err)
@@ -313,9 +303,7 @@ func (w *workspaces) write(name string, l label) (err error) {
 
 // release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
 func (w *workspaces) release(k key, remove bool) error {
-	place := w.placeOf(k)
-	place.Lock()
-	defer place.Unlock()
+	defer w.places.lock(k)()
 	if remove {
 		return w.delete(k)
 	}
@@ -323,7 +311,7 @@ func (w *workspaces) release(k key, remove bool) error {
 	return nil
 }
 
-// giveBack is release without remove, for who holds placeOf(k).
+// giveBack is release without remove, for who has k's place alone.
 func (w *workspaces) giveBack(k key) {
 	name, ok := w.lookup(k)
 	if !ok {

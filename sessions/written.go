@@ -57,10 +57,10 @@ func (w *written) begin(f scanner, since time.Time) {
 type scanner interface{ Scan() (files.Scan, bool) }
 
 // know takes note of a file that no cell has written.
-func (w *written) know(f *files.Folder, path string) {
+func (w *written) know(path string, stamp files.Stamp) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if stamp, ok := f.Stamp(path); ok && w.seen != nil {
+	if w.seen != nil {
 		w.seen.Know(path, stamp)
 	}
 }
