@@ -114,28 +114,30 @@ func (s *service) writeFileTool() toolSpec {
 		input: []mcp.ToolOption{
 			mcp.WithString("session_id", mcp.Required(), mcp.Description("May be a new name")), pathArgument(),
 			mcp.WithString("content", mcp.Required(), mcp.Description("All, or a part")),
-			mcp.WithString("encoding", mcp.Enum("text", "base64"), mcp.DefaultString("text"), mcp.Description("Of content")),
-			mcp.WithString("upload", mcp.Description("For parts: a word for this file; empty content ends it")),
+			mcp.WithString("encoding", mcp.Enum("text", "base64"), mcp.Description("Of content")),
+			mcp.WithString("upload", mcp.Description("For parts: any word; empty content ends it")),
+			mcp.WithInteger("offset", mcp.Description("Of the part, in bytes")),
 		},
 		destructive: true, handle: s.writeFile,
 	}
 }
 
 func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "session_id", "path", "content", "encoding", "upload")
-	id, path, content, upload := a.required("session_id"), a.required("path"), a.content(), a.text("upload")
+	a := argumentsOf(r, "session_id", "path", "content", "encoding", "upload", "offset")
+	w := fileWrite{id: a.required("session_id"), path: a.required("path"), content: a.content(), upload: a.text("upload"), offset: a.offset()}
 	owner, err := s.caller(ctx, a)
 	if err != nil {
 		return toolError(err), nil
 	}
-	if upload != "" && len(content) > 0 {
-		size, err := s.Sessions.AddToFile(ctx, owner, id, path, upload, content)
+	if w.upload != "" && len(w.content) > 0 {
+		size, err := s.Sessions.AddToFile(ctx, owner, w.id, w.path, w.upload, w.offset, w.content)
 		if err != nil {
 			return toolError(err), nil
 		}
-		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; it appears when upload=%q ends with empty content.", words.Bytes(size), onLine(path), upload)), nil
+		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; go on at offset=%d. It appears when upload=%q ends there with empty content.",
+			words.Bytes(size), onLine(w.path), size, w.upload)), nil
 	}
-	e, created, err := s.put(ctx, owner, id, path, upload, content)
+	e, created, err := s.put(ctx, owner, w)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -143,15 +145,35 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 	if created {
 		did = "Wrote"
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), id, words.Bytes(e.Size))), nil
+	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), w.id, words.Bytes(e.Size))), nil
+}
+
+// fileWrite is what write_file is asked for. Offset is where content begins in the file, of which an upload is a part.
+type fileWrite struct {
+	id, path, upload string
+	content          []byte
+	offset           int64
 }
 
 // put puts a file in its place: what has come as an upload, if one is named.
-func (s *service) put(ctx context.Context, o sessions.Owner, id, path, upload string, content []byte) (files.Entry, bool, error) {
-	if upload != "" {
-		return s.Sessions.FinishFile(ctx, o, id, path, upload)
+func (s *service) put(ctx context.Context, o sessions.Owner, w fileWrite) (files.Entry, bool, error) {
+	if w.upload != "" {
+		return s.Sessions.FinishFile(ctx, o, w.id, w.path, w.upload, w.offset)
 	}
-	return s.Sessions.WriteFile(ctx, o, id, path, content)
+	return s.Sessions.WriteFile(ctx, o, w.id, w.path, w.content)
+}
+
+// offset returns where a part of an upload begins. Without it nobody could tell whether a part is lost or has come twice.
+func (a *arguments) offset() int64 {
+	offset := a.index("offset", 0, 0)
+	_, given := a.value("offset")
+	switch upload := a.text("upload") != ""; {
+	case upload && !given:
+		a.fail("offset: say where this part of the upload begins in the file, in bytes: 0 for the first, the size of all for the empty one that ends it")
+	case offset > 0 && !upload:
+		a.fail("offset: goes with upload, for a file that comes in parts")
+	}
+	return int64(offset)
 }
 
 // content returns what is to be written.
@@ -178,7 +200,7 @@ func (s *service) deleteFileTool() toolSpec {
 		description: "Delete a session's file or folder.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
-			mcp.WithBoolean("recursive", mcp.DefaultBool(false), mcp.Description("Also a full folder")),
+			mcp.WithBoolean("recursive", mcp.Description("Also a full folder")),
 		},
 		destructive: true, handle: s.deleteFile,
 	}

@@ -261,15 +261,20 @@ func TestFileURIsAreReadAsTheyAreWritten(t *testing.T) {
 func TestFilesInParts(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		large := bytes.Repeat([]byte("0123456789abcdef"), (maxFilePart+maxFilePart/2)/16)
-		part := func(content []byte) called {
+		part := func(offset int, content []byte) called {
 			return w.call("write_file", map[string]any{"session_id": "s", "path": "big", "upload": "u1", "encoding": "base64",
-				"content": base64.StdEncoding.EncodeToString(content)})
+				"content": base64.StdEncoding.EncodeToString(content), "offset": offset})
 		}
-		part(large[:maxFilePart]).expect(t, false, "8 MiB of big so far")
+		part(0, large[:maxFilePart]).expect(t, false, "8 MiB of big so far; go on at offset=8388608.")
+		part(0, large[:maxFilePart]).expect(t, false, "8 MiB of big so far")
+		part(len(large), []byte("x")).expect(t, true, "go on at offset 8388608")
+		part(len(large), nil).expect(t, true, "8388608 bytes have come")
 		w.call("read_file", map[string]any{"session_id": "s", "path": "big"}).expect(t, true, "there is no \"big\"")
-		part(large[maxFilePart:]).expect(t, false, "12 MiB of big so far")
-		part(nil).expect(t, false, "Wrote big in session s, 12 MiB.")
-		part(nil).expect(t, true, "nothing has come")
+		w.call("write_file", map[string]any{"session_id": "s", "path": "big", "upload": "u1", "content": "x"}).expect(t, true, "offset: say where")
+		w.call("write_file", map[string]any{"session_id": "s", "path": "big", "content": "x", "offset": 1}).expect(t, true, "goes with upload")
+		part(maxFilePart, large[maxFilePart:]).expect(t, false, "12 MiB of big so far")
+		part(len(large), nil).expect(t, false, "Wrote big in session s, 12 MiB.")
+		part(len(large), nil).expect(t, true, "nothing has come")
 
 		var got []byte
 		for len(got) < len(large) {

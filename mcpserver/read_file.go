@@ -37,7 +37,7 @@ func (s *service) readFileTool() toolSpec {
 		description: "Read a text file by lines, or see an image. Others: let code read them.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
-			mcp.WithInteger("offset", mcp.Min(1.0), mcp.DefaultNumber(1), mcp.Description("First line")),
+			mcp.WithInteger("offset", mcp.Min(1.0), mcp.Description("First line")),
 			mcp.WithInteger("limit", mcp.Min(1.0), mcp.Description("Most lines")),
 		},
 		readOnly: true, idempotent: true, handle: s.readFile,

@@ -145,7 +145,7 @@ func (s *service) closeTool() toolSpec {
 	return toolSpec{
 		name: "close_session", title: "Close a session",
 		description: "End a session and free its memory. Files are kept for its next use, unless delete_files.",
-		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files", mcp.DefaultBool(false),
+		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files",
 			mcp.Description("Also delete its files, for good"))},
 		destructive: true, idempotent: true, handle: s.closeSession,
 	}

@@ -67,9 +67,10 @@ func (m *Manager) WriteFile(ctx context.Context, o Owner, id, path string, conte
 	return e, created, err
 }
 
-// AddToFile adds a part to a file that comes under a sender's word, and returns how large that is by now. The file appears
-// when FinishFile is called.
-func (m *Manager) AddToFile(ctx context.Context, o Owner, id, path, word string, part []byte) (size int64, err error) {
+// AddToFile adds a part to a file that comes under a sender's word, and returns how large that is by now. The part begins at
+// an offset, in bytes: the error is Conflict when the part before it is missing. One that comes again changes nothing. The
+// file appears when FinishFile is called.
+func (m *Manager) AddToFile(ctx context.Context, o Owner, id, path, word string, offset int64, part []byte) (size int64, err error) {
 	if err := m.reachable(ctx, id); err != nil {
 		return 0, err
 	}
@@ -77,18 +78,18 @@ func (m *Manager) AddToFile(ctx context.Context, o Owner, id, path, word string,
 		return 0, err
 	}
 	_, _, err = m.write(key{o, id}, len(part), func(f *files.Folder) (e files.Entry, created bool, err error) {
-		size, err = f.Add(path, word, part)
+		size, err = f.Add(path, word, offset, part)
 		return e, false, err
 	})
 	return size, err
 }
 
-// FinishFile is WriteFile with what has come under a sender's word.
-func (m *Manager) FinishFile(ctx context.Context, o Owner, id, path, word string) (e files.Entry, created bool, err error) {
+// FinishFile is WriteFile with what has come under a sender's word: all of the size that he says.
+func (m *Manager) FinishFile(ctx context.Context, o Owner, id, path, word string, size int64) (e files.Entry, created bool, err error) {
 	if err := m.reachable(ctx, id); err != nil {
 		return e, false, err
 	}
-	return m.write(key{o, id}, 0, func(f *files.Folder) (files.Entry, bool, error) { return f.Finish(path, word) })
+	return m.write(key{o, id}, 0, func(f *files.Folder) (files.Entry, bool, error) { return f.Finish(path, word, size) })
 }
 
 func checkSize(content []byte) error {
@@ -131,7 +132,7 @@ func (m *Manager) writeOnce(k key, more int64, do fileWriter) (e files.Entry, cr
 		return e, false, stamp, err
 	}
 	defer f.Close()
-	if err := m.room(f.Folder, more); err != nil {
+	if err := m.room(k, f.Folder, more); err != nil {
 		return e, false, stamp, err
 	}
 	if e, created, err = do(f.Folder); err == nil && e.Path != "" {
@@ -152,20 +153,6 @@ func (m *Manager) wrote(k key, path string, stamp files.Stamp) {
 	if path != "" {
 		s.written.know(path, stamp)
 	}
-}
-
-// room refuses what a workspace would hold too much with.
-func (m *Manager) room(f *files.Folder, more int64) error {
-	limit := m.cfg.WorkspaceBytes
-	if limit <= 0 {
-		return nil
-	}
-	l, err := f.List(files.Query{})
-	if err != nil || l.Bytes+more <= limit {
-		return err
-	}
-	return fault.New(fault.Conflict, "the workspace holds %s and may hold %s: there is no room for %s more", words.Bytes(l.Bytes), words.Bytes(limit), words.Bytes(more)).
-		WithHint("delete files that are not needed")
 }
 
 // letGo gives back a workspace that no session has.

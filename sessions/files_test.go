@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/sessions/files"
@@ -129,6 +131,42 @@ func TestWorkspaceHasALimit(t *testing.T) {
 	if err := write("b", 600); err != nil {
 		t.Error(err)
 	}
+}
+
+// A workspace is not looked through before each part of a file, but what it holds is not believed for long.
+func TestRoomIsRememberedForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.WorkspaceBytes = 1000 })
+		add := func(offset int64) error {
+			_, err := m.AddToFile(t.Context(), alice, "s", "a", "w", offset, make([]byte, 100))
+			return err
+		}
+		if err := add(0); err != nil {
+			t.Fatal(err)
+		}
+		dir, _ := m.workspaces.folderOf(key{alice, "s"})
+		if err := os.WriteFile(filepath.Join(dir, "a cell's"), make([]byte, 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := add(100); err != nil {
+			t.Errorf("it was looked through again: %v", err)
+		}
+		time.Sleep(roomFor + time.Millisecond)
+		if err := add(200); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("later: %v", err)
+		}
+		if err := os.Remove(filepath.Join(dir, "a cell's")); err != nil {
+			t.Fatal(err)
+		}
+		for offset := int64(200); offset < 1000; offset += 100 {
+			if err := add(offset); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := add(1000); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("beyond the limit: %v", err)
+		}
+	})
 }
 
 // Sessions begin and end while files are written: none is lost.

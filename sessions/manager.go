@@ -23,6 +23,7 @@ type Manager struct {
 	bare       bool // kernels see the host's paths
 
 	memory  *hostMemory
+	rooms   rooms
 	waiting atomic.Int64  // cells
 	turns   chan struct{} // holds one for each cell that runs; nil: no limit
 

@@ -269,7 +269,7 @@ const putPart = 8 << 20
 
 // putFile sends a file: a small one at once, a larger one in parts, which appear together when all have come.
 func putFile(ctx context.Context, c *client.Client, session, to string, local io.Reader) (said string, err error) {
-	upload, part, more := "", make([]byte, putPart), true
+	upload, offset, part, more := "", int64(0), make([]byte, putPart), true
 	for more {
 		n, err := io.ReadFull(local, part)
 		if more = err == nil; err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -279,22 +279,23 @@ func putFile(ctx context.Context, c *client.Client, session, to string, local io
 			upload = rand.Text()
 		}
 		if n > 0 || upload == "" {
-			if said, err = putContent(ctx, c, session, to, upload, part[:n]); err != nil {
+			if said, err = putContent(ctx, c, session, to, upload, offset, part[:n]); err != nil {
 				return "", err
 			}
+			offset += int64(n)
 		}
 	}
 	if upload == "" {
 		return said, nil
 	}
-	return putContent(ctx, c, session, to, upload, nil)
+	return putContent(ctx, c, session, to, upload, offset, nil)
 }
 
 // putContent sends a file, or a part of an upload; an empty part ends it.
-func putContent(ctx context.Context, c *client.Client, session, to, upload string, content []byte) (string, error) {
+func putContent(ctx context.Context, c *client.Client, session, to, upload string, offset int64, content []byte) (string, error) {
 	args := map[string]any{"session_id": session, "path": to, "content": base64.StdEncoding.EncodeToString(content), "encoding": "base64"}
 	if upload != "" {
-		args["upload"] = upload
+		args["upload"], args["offset"] = upload, offset
 	}
 	return tell(ctx, c, "write_file", args)
 }

@@ -11,18 +11,18 @@ import (
 // A part for which there was no room leaves nothing behind, so that it can be sent again when there is.
 func TestPartThatDoesNotFit(t *testing.T) {
 	f, dir, _ := newFolder(t)
-	if _, err := f.Add("a", "w", []byte("one ")); err != nil {
+	if _, err := f.Add("a", "w", 0, []byte("one ")); err != nil {
 		t.Fatal(err)
 	}
 	withFileSize(t, 6, func() {
-		if size, err := f.Add("a", "w", []byte("two")); err == nil {
+		if size, err := f.Add("a", "w", 4, []byte("two")); err == nil {
 			t.Errorf("it took %d bytes", size)
 		}
 	})
-	if size, err := f.Add("a", "w", []byte("two")); size != 7 || err != nil {
+	if size, err := f.Add("a", "w", 4, []byte("two")); size != 7 || err != nil {
 		t.Errorf("again: %d, %v", size, err)
 	}
-	if _, _, err := f.Finish("a", "w"); err != nil {
+	if _, _, err := f.Finish("a", "w", 7); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "a")); string(text) != "one two" {

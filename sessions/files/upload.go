@@ -24,40 +24,47 @@ const (
 
 var uploadWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Add adds a part to the file that comes under a word, and returns how large it is by now. Folders on the way are made.
-func (f *Folder) Add(name, word string, part []byte) (size int64, err error) {
+// Add adds a part, which begins at an offset, to the file that comes under a word, and returns how large that is by now.
+// Folders on the way are made. A part that comes again does no harm; the error is Conflict when one before it is missing.
+func (f *Folder) Add(name, word string, offset int64, part []byte) (size int64, err error) {
 	dir, name, err := f.place(name, word)
 	if err != nil {
 		return 0, err
 	}
 	defer dir.Close()
-	gathered, err := openUpload(dir, uploadPrefix+word, os.O_CREATE|os.O_APPEND)
+	gathered, size, err := openUpload(dir, uploadPrefix+word, os.O_CREATE)
 	if err != nil {
 		return 0, explain(name, err)
 	}
 	defer gathered.Close()
-	info, err := gathered.Stat()
-	if err != nil {
-		return 0, explain(name, err)
-	}
-	if info.Size() == 0 {
+	if size == 0 {
 		forgetUploads(dir, time.Now().Add(-uploadAge))
 	}
-	if _, err := gathered.Write(part); err != nil {
-		_ = gathered.Truncate(info.Size()) // a part that did not fit is sent again, as a whole
+	if offset > size {
+		return 0, incomplete(name, word, size, offset)
+	}
+	if _, err := gathered.WriteAt(part, offset); err != nil {
+		_ = gathered.Truncate(size) // a part that did not fit is sent again, as a whole
 		return 0, explain(name, err)
 	}
-	return info.Size() + int64(len(part)), nil
+	return max(size, offset+int64(len(part))), nil
 }
 
-// Finish puts what has come under a word in its place in one step, as Write does.
-func (f *Folder) Finish(name, word string) (e Entry, created bool, err error) {
+// incomplete is the error of who goes on, or ends, elsewhere than where what has come ends.
+func incomplete(name, word string, size, offset int64) error {
+	return fault.New(fault.Conflict, "upload: of %q %d bytes have come as %q, and this goes on at offset %d", name, size, word, offset).
+		WithHint("go on at offset %d, or begin again with another word", size)
+}
+
+// Finish puts what has come under a word in its place in one step, as Write does. The error is Conflict when that is of
+// another size than it should be.
+func (f *Folder) Finish(name, word string, size int64) (e Entry, created bool, err error) {
 	dir, name, err := f.place(name, word)
 	if err != nil {
 		return Entry{}, false, err
 	}
 	defer dir.Close()
-	gathered, err := openUpload(dir, uploadPrefix+word, 0)
+	gathered, come, err := openUpload(dir, uploadPrefix+word, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Entry{}, false, fault.New(fault.NotFound, "upload: nothing has come as %q for %q", word, name).
 			WithHint("send the parts first, with the same path; what waits for longer than an hour may be gone")
@@ -66,6 +73,9 @@ func (f *Folder) Finish(name, word string) (e Entry, created bool, err error) {
 		return Entry{}, false, explain(name, err)
 	}
 	defer gathered.Close()
+	if come != size {
+		return Entry{}, false, incomplete(name, word, come, size)
+	}
 	base := path.Base(name)
 	mode, created, err := replaceable(dir, base, name)
 	if err == nil {
@@ -85,11 +95,12 @@ func (f *Folder) place(name, word string) (dir *os.Root, clean string, err error
 	return f.folderFor(name)
 }
 
-// openUpload opens a hidden file for writing, if it is one: user code may have put something else there.
-func openUpload(dir *os.Root, hidden string, flags int) (*os.File, error) {
-	file, err := dir.OpenFile(hidden, flags|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
+// openUpload opens a hidden file for writing, if it is one: user code may have put something else there. Size is how much
+// has come.
+func openUpload(dir *os.Root, hidden string, flags int) (file *os.File, size int64, err error) {
+	file, err = dir.OpenFile(hidden, flags|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -97,9 +108,9 @@ func openUpload(dir *os.Root, hidden string, flags int) (*os.File, error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, err
+		return nil, 0, err
 	}
-	return file, nil
+	return file, info.Size(), nil
 }
 
 // forgetUploads removes what nobody has gone on with since some time.
