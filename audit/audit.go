@@ -76,6 +76,10 @@ type Entry struct {
 	MoreFiles int      `json:"more_files,omitempty"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"seconds,omitempty"`
+	// CPUMillis is the processor time that a cell used, in milliseconds, and PeakMemoryBytes the most memory that its kernel
+	// and all processes beside it held meanwhile.
+	CPUMillis       float64 `json:"cpu_ms,omitempty"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
 	// Status is how it went: "ok", "error", or a kind of error.
 	Status string `json:"status,omitempty"`
 	// Reason says why, in a sentence, and Count how many, where the event says of what.

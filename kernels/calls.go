@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"cellblock/kernels/stream"
 	"cellblock/kernels/wire"
 )
 
@@ -33,6 +34,9 @@ type call struct {
 	unsent bool
 	// doubted: the grace for the other half is over, and a fence asks whether it will come.
 	doubted bool
+
+	// used is what it has used, as far as the shim says.
+	used stream.Used
 
 	reply    json.RawMessage
 	begun    chan struct{} // closed with the first sign of life

@@ -106,6 +106,10 @@ func (c *Client) event(seq uint64, e stream.Event, size int64) error {
 				c.notice(seq, e.Time, e.Dropped.Parent, Notice{Dropped: e.Dropped}, size)
 			}
 		}
+	case stream.EventUsed:
+		if e.Used != nil {
+			c.change(e.Used.Parent, func(k *call) { k.used = *e.Used })
+		}
 	case stream.EventGap:
 		if e.Gap != nil {
 			c.gap(seq, e.Time, e.Gap)

@@ -32,6 +32,10 @@ type Result struct {
 	Reason string
 	// Started is when the kernel began, Ended when it had ended, as far as known.
 	Started, Ended time.Time
+	// CPU is the processor time that all processes of the kernel's container or sandbox used meanwhile, and PeakMemory the
+	// most that they held, in bytes; 0 where that is not known.
+	CPU        time.Duration
+	PeakMemory int64
 	// UserExpressions and Payload are the reply's, as the kernel sent them.
 	UserExpressions json.RawMessage
 	Payload         json.RawMessage
@@ -49,7 +53,10 @@ type replyContent struct {
 // result builds the result of a call that is over. Kernels that put nothing about an error into the reply have sent it as
 // an output.
 func (k *call) result(lastError *ExecError) Result {
-	r := Result{Status: StatusIncomplete, Started: k.started, Ended: k.endedAt(), Death: k.death}
+	r := Result{
+		Status: StatusIncomplete, Started: k.started, Ended: k.endedAt(), Death: k.death,
+		CPU: max(0, k.used.CPU), PeakMemory: max(0, k.used.Memory),
+	}
 	switch {
 	case k.replied:
 		r.fromReply(k.reply, lastError)

@@ -62,7 +62,7 @@ func has(t *testing.T, line map[string]any, want map[string]any) {
 func TestCallsAreAudited(t *testing.T) {
 	w, lines := auditedWorld(t, false)
 	ctx := request.NewContext(t.Context(), request.Info{ID: "req-1", Address: "192.0.2.7"})
-	w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "print hello"}})
+	w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "print hello\nused 12500us 4096"}})
 	w.call("list_sessions", nil)
 	w.call("write_file", map[string]any{"session_id": "s", "path": "a.txt", "content": "text of the file"})
 	w.call("read_file", map[string]any{"session_id": "other", "path": "a.txt"})
@@ -72,12 +72,12 @@ func TestCallsAreAudited(t *testing.T) {
 		t.Error("a resource was read without a scope")
 	}
 	got := lines()
-	sum := digest("print hello")
+	sum := digest("print hello\nused 12500us 4096")
 	if len(got) != 10 {
 		t.Fatalf("%d lines: %v", len(got), got)
 	}
 	common := map[string]any{"request": "req-1", "address": "192.0.2.7", "subject": "alice", "tool": "execute_python", "scope": "python:execute",
-		"session": "s", "language": "python", "code_sha256": sum, "code_bytes": 11.0}
+		"session": "s", "language": "python", "code_sha256": sum, "code_bytes": 29.0}
 	has(t, got[0], common)
 	has(t, got[0], map[string]any{"event": "called", "status": nil})
 	// The cell's end and its call's are told by two goroutines.
@@ -87,7 +87,8 @@ func TestCallsAreAudited(t *testing.T) {
 	}
 	has(t, answered, common)
 	has(t, answered, map[string]any{"event": "answered", "status": "ok", "execution": 1.0})
-	has(t, ended, map[string]any{"event": "ended", "status": "ok", "execution": 1.0, "session": "s", "subject": "alice", "code_sha256": sum, "language": "python"})
+	has(t, ended, map[string]any{"event": "ended", "status": "ok", "execution": 1.0, "session": "s", "subject": "alice", "code_sha256": sum, "language": "python",
+		"cpu_ms": 12.5, "peak_memory_bytes": 4096.0})
 	has(t, got[3], map[string]any{"event": "answered", "tool": "list_sessions", "status": "ok", "scope": "sessions:read"})
 	has(t, got[4], map[string]any{"event": "called", "tool": "write_file", "scope": "files:write"})
 	has(t, got[5], map[string]any{"event": "answered", "tool": "write_file", "status": "ok"})

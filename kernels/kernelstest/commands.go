@@ -34,7 +34,7 @@ func init() {
 		"badjson":   (*cell).badJSON, "badheader": (*cell).badHeader, "notype": (*cell).noType,
 		"foreign": func(c *cell, arg string) error { c.elsewhere("somebody-else", arg); return nil },
 		"orphan":  func(c *cell, arg string) error { c.elsewhere("", arg); return nil },
-		"dropped": (*cell).dropped, "elided": (*cell).elided,
+		"dropped": (*cell).dropped, "elided": (*cell).elided, "used": (*cell).used,
 	}
 }
 
@@ -267,6 +267,13 @@ func (c *cell) dropped(string) error {
 func (c *cell) elided(arg string) error {
 	n := int64(number(arg))
 	c.event(stream.Event{Kind: stream.EventElided, Elided: &stream.Elided{Parent: c.parent.MsgID, Stream: "stdout", Bytes: 10 * n, Lines: n}})
+	return nil
+}
+
+// used has the shim say what the cell has used: a time and a number of bytes.
+func (c *cell) used(arg string) error {
+	cpu, memory, _ := strings.Cut(arg, " ")
+	c.event(stream.Event{Kind: stream.EventUsed, Used: &stream.Used{Parent: c.parent.MsgID, CPU: duration(cpu), Memory: int64(number(memory))}})
 	return nil
 }
 

@@ -29,6 +29,7 @@ var lifeCases = []suiteCase{
 	{"item 8: kill children", false, testKillChildren},
 	{"item 8: restart in place stops what nothing else stops", false, testRestart},
 	{"statistics", false, testStats},
+	{"what a cell used", false, testUsed},
 	{"timers are as exact as everywhere", true, testTimers},
 }
 
@@ -307,6 +308,19 @@ func testStats(f *suite) {
 	f.must(err)
 	if crowded.Starved < s.Starved+100*time.Millisecond {
 		f.Errorf("the kernel waited for a processor for %v before a crowd, and %v after it", s.Starved, crowded.Starved)
+	}
+}
+
+// testUsed checks that a result says what its own cell used, and nothing of the one before it.
+func testUsed(f *suite) {
+	b := f.launch()
+	_, r := b.run(f.say("import time\nblock = b'x' * (150 << 20)\nend = time.process_time() + .3\nwhile time.process_time() < end: pass\ndel block", "used 350ms 200000000"))
+	if r.CPU < 290*time.Millisecond || r.CPU > time.Minute || r.PeakMemory < 150<<20 || r.PeakMemory > 1<<30 {
+		f.Errorf("a cell that computes, and holds 150 MB: %v, %d bytes", r.CPU, r.PeakMemory)
+	}
+	_, r = b.run(f.say("1+1", "used 5ms 60000000"))
+	if r.CPU <= 0 || r.CPU > 250*time.Millisecond || r.PeakMemory < 10<<20 || r.PeakMemory > 149<<20 {
+		f.Errorf("1+1: %v, %d bytes", r.CPU, r.PeakMemory)
 	}
 }
 

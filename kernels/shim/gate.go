@@ -27,6 +27,7 @@ type gate struct {
 	journal *journal
 	limit   int64
 	tail    int
+	meter   *meter // nil: nobody measures
 
 	mu    sync.Mutex
 	execs map[string]*execution
@@ -82,6 +83,9 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	case ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result"):
 		g.output(g.execution(l.parent), parts)
 	default:
+		if ch == stream.IOPub && l.msgType == "execute_input" && g.meter != nil {
+			g.meter.begin(l.parent)
+		}
 		g.other(ch, l, parts)
 	}
 }
@@ -194,9 +198,20 @@ func (g *gate) reply(parent string, parts [][]byte) {
 // half takes one of the two messages that end an execution.
 func (g *gate) half(ch stream.Channel, parts [][]byte) {
 	if g.replied == g.idled {
+		g.used(g.idled)
 		g.journal.message(ch, parts)
 	} else {
 		g.journal.patient(ch, parts)
+	}
+}
+
+// used says what an execution has used, before the message that ends it.
+func (g *gate) used(parent string) {
+	if g.meter == nil {
+		return
+	}
+	if u, ok := g.meter.end(parent); ok {
+		g.journal.note(stream.Event{Kind: stream.EventUsed, Used: &u})
 	}
 }
 
@@ -261,6 +276,11 @@ func (g *gate) end() {
 	defer g.mu.Unlock()
 	for _, e := range g.order {
 		g.release(e)
+	}
+	if g.meter != nil {
+		if u, ok := g.meter.cut(); ok {
+			g.journal.note(stream.Event{Kind: stream.EventUsed, Used: &u})
+		}
 	}
 	clear(g.execs)
 	g.order = nil

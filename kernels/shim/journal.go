@@ -99,8 +99,17 @@ func newEntry(ch stream.Channel, parts [][]byte) entry {
 	return e
 }
 
-// report appends an event, dated now.
+// report appends an event, dated now, that readers shall have at once.
 func (j *journal) report(e stream.Event) {
+	j.event(e, j.tell)
+}
+
+// note appends an event, dated now, that waits for what is about to come after it.
+func (j *journal) note(e stream.Event) {
+	j.event(e, func() {})
+}
+
+func (j *journal) event(e stream.Event, then func()) {
 	e.Time = time.Now()
 	cost := int64(2 * entryCost)
 	if e.Exit != nil {
@@ -109,7 +118,7 @@ func (j *journal) report(e stream.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.append(entry{event: &e, cost: cost})
-	j.tell()
+	then()
 }
 
 // tell wakes the readers. j.mu is held.

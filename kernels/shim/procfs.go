@@ -104,6 +104,37 @@ func processes() ([]process, error) {
 	return ps, nil
 }
 
+// maxFamily bounds how many descendants are looked at.
+const maxFamily = 1000
+
+// descendants appends the processes that descend from pid, as the kernel lists them for each thread that started some. It
+// is false where that is not to be had (proc(5), "children").
+func descendants(pid int, found []process) (all []process, ok bool) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return found, true // it has ended
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", pid, thread.Name())); err == nil {
+				return nil, false
+			}
+		}
+		for _, name := range strings.Fields(string(text)) {
+			child, _ := strconv.Atoi(name)
+			p, err := readProcess(child)
+			if err != nil || len(found) >= maxFamily {
+				continue
+			}
+			if found, ok = descendants(child, append(found, p)); !ok {
+				return nil, false
+			}
+		}
+	}
+	return found, true
+}
+
 // below returns the processes that descend from root.
 func below(root int, ps []process) []process {
 	children := make(map[int][]process)

@@ -34,6 +34,7 @@ type Shim struct {
 	outbox  *outbox
 	reaper  *reaper
 	cgroup  *cgroup
+	used    *consumptions
 	trimmer trimmer
 	vigil   *vigil
 	wg      sync.WaitGroup
@@ -54,12 +55,15 @@ type Shim struct {
 func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 	j := newJournal(c.JournalBytes)
 	d := newDrops(j)
-	return &Shim{
+	s := &Shim{
 		config: c, log: log, dial: dial, journal: j, drops: d,
 		gate: newGate(j, c.OutputBytes, c.TailBytes), outbox: newOutbox(d),
 		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}), rush: make(chan struct{}, rungs),
 		vigil: keepVigil(time.Duration(c.PatienceMS) * time.Millisecond),
 	}
+	s.used = &consumptions{s: s}
+	s.gate.meter = newMeter(s.used.sample)
+	return s
 }
 
 // Run is the shim: it starts the kernel, serves the stream, and returns when that was ended by OpShutdown or by a signal
@@ -121,5 +125,6 @@ func (s *Shim) close() error {
 	s.reaper.close()
 	s.vigil.close()
 	s.trimmer.close()
+	s.used.closeAll()
 	return nil
 }

@@ -39,6 +39,20 @@ func (s *Shim) stats() (stream.Stats, error) {
 	return st, nil
 }
 
+// family is split of what runs now. As pid 1 the shim sees no others; elsewhere it looks for its descendants only, of which
+// there are few where /proc may have thousands.
+func family() (self process, kernels []process) {
+	pid := os.Getpid()
+	if pid != 1 {
+		if kernels, ok := descendants(pid, nil); ok {
+			self, _ = readProcess(pid)
+			return self, kernels
+		}
+	}
+	ps, _ := processes() // of what cannot be read, nothing is known
+	return split(ps)
+}
+
 // split returns the shim, and what it is the shim of.
 func split(ps []process) (self process, kernels []process) {
 	pid := os.Getpid()

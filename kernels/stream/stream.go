@@ -127,6 +127,9 @@ const (
 	// EventDropped: messages from the kernel were thrown away because they were broken: wrong signature, not Jupyter,
 	// too large (Dropped).
 	EventDropped EventKind = "dropped"
+	// EventUsed: what an execution has used (Used). It comes before the later of the execution's reply and idle, or before
+	// EventExited.
+	EventUsed EventKind = "used"
 	// EventGap: frames were given up because nobody fetched them in time (Gap). Its own number is the gap's last.
 	EventGap EventKind = "gap"
 )
@@ -140,6 +143,7 @@ type Event struct {
 	Exit        *Exit     `json:"exit,omitempty"`
 	Elided      *Elided   `json:"elided,omitempty"`
 	Dropped     *Dropped  `json:"dropped,omitempty"`
+	Used        *Used     `json:"used,omitempty"`
 	Gap         *Gap      `json:"gap,omitempty"`
 }
 
@@ -182,6 +186,16 @@ type Dropped struct {
 	Parent  string `json:"parent,omitempty"`
 	MsgType string `json:"msg_type,omitempty"`
 	Bytes   int64  `json:"bytes,omitempty"`
+}
+
+// Used is what all processes of the container or sandbox used while an execution ran.
+type Used struct {
+	// Parent is the msg_id of the execution's request.
+	Parent string `json:"parent"`
+	// CPU is the processor time, in nanoseconds.
+	CPU time.Duration `json:"cpu_ns,omitempty"`
+	// Memory is the most that counted against the limit, in bytes, as far as was seen.
+	Memory int64 `json:"memory,omitempty"`
 }
 
 // Gap names numbers that the journal gave up.

@@ -52,6 +52,8 @@ type resultDocument struct {
 	Files           []files.Change     `json:"files,omitempty"`
 	MoreFiles       int                `json:"more_files,omitempty"`
 	Overrun         int64              `json:"overrun,omitempty"`
+	CPU             time.Duration      `json:"cpu,omitempty"`
+	PeakMemory      int64              `json:"peak_memory,omitempty"`
 }
 
 type deathDocument struct {
@@ -68,7 +70,7 @@ func documentOf(r sessions.Result) *resultDocument {
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
 		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
 		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, Duration: r.Duration,
-		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun,
+		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun, CPU: r.CPU, PeakMemory: r.PeakMemory,
 	}
 	if r.Death != nil {
 		d.Death = (*deathDocument)(r.Death)
@@ -80,7 +82,7 @@ func (d *resultDocument) result() sessions.Result {
 	r := sessions.Result{
 		Result: kernels.Result{
 			Status: d.Status, ExecutionCount: d.ExecutionCount, Error: d.Error, Reason: d.Reason, Started: d.Started, Ended: d.Ended,
-			UserExpressions: d.UserExpressions, Payload: d.Payload,
+			UserExpressions: d.UserExpressions, Payload: d.Payload, CPU: d.CPU, PeakMemory: d.PeakMemory,
 		},
 		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
 		Overrun:   d.Overrun,
