@@ -26,6 +26,8 @@ import (
 const (
 	// maxListedSessions is how many sessions' files are listed as resources, those used last.
 	maxListedSessions = 10
+	// maxListedFiles is how many files are.
+	maxListedFiles = 100
 	// filesPath is what tells the addresses of files from those of outputs.
 	filesPath = "/files/"
 	// maxFilePart is how much of a file is sent to who asks for it from an offset on.
@@ -129,8 +131,8 @@ func parseFileURI(uri string) (fileAddress, error) {
 }
 
 // listFileResources lists files of the sessions that were used last.
-func (s *service) listFileResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
-	if !s.Allowed(ctx, ScopeFilesRead) {
+func (s *service) listFileResources(ctx context.Context, _ any, r *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
+	if !s.Allowed(ctx, ScopeFilesRead) || r.Params.Cursor != "" { // they are on the first page
 		return
 	}
 	owner, err := s.Owner(ctx)
@@ -142,7 +144,7 @@ func (s *service) listFileResources(ctx context.Context, _ any, _ *mcp.ListResou
 		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
 		return
 	}
-	room := MaxListed
+	room := maxListedFiles
 	for _, info := range infos[:min(len(infos), maxListedSessions)] {
 		l, err := s.Sessions.PeekFiles(ctx, owner, info.ID, files.Query{Most: room})
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -28,8 +27,6 @@ const (
 	maxPage = 1_000_000
 	// maxForms is the most that one output's forms may have together, in bytes, to be sent.
 	maxForms = 32 << 20
-	// MaxListed is the most sessions of which resources are listed: those used last.
-	MaxListed = 100
 )
 
 // addResources gives srv the outputs of cells, and what there is of a whole session, as resources.
@@ -255,50 +252,4 @@ func formText(mime string, value json.RawMessage) string {
 		return compact(value)
 	}
 	return mimeText(value)
-}
-
-// listResources lists the notebook of each session, and the output of its last cell while it runs, those used last first.
-func (s *service) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
-	if !s.Allowed(ctx, ScopeRead) {
-		return
-	}
-	owner, err := s.Owner(ctx)
-	if err != nil {
-		return
-	}
-	accounts, err := s.Sessions.Accounts(ctx, owner)
-	if err != nil {
-		s.Logger.Warn("sessions could not be listed as resources", slog.Any("error", err))
-		return
-	}
-	for _, a := range accounts[:min(len(accounts), MaxListed)] {
-		if a.Executions == 0 {
-			continue
-		}
-		if a.State != sessions.Closed {
-			result.Resources = append(result.Resources, mcp.NewResource(outputURI(a.ID, a.Executions),
-				fmt.Sprintf("Output of cell %d in session %s", a.Executions, a.ID), mcp.WithMIMEType("text/plain")))
-		}
-		result.Resources = append(result.Resources, notebookResource(a))
-	}
-}
-
-// SessionMeta is the key in the _meta of a notebook in a list under which clients of ours find what is known of its session,
-// alive or not.
-const SessionMeta = "cellblock/session"
-
-// notebookResource is the entry of a session's notebook in a list.
-func notebookResource(a sessions.Account) mcp.Resource {
-	entry := map[string]any{
-		"language": a.Language, "executions": a.Executions, "created": stamp(a.Created), "last_used": stamp(a.Used),
-	}
-	about := fmt.Sprintf("%s, %s", languageTitle(a.Language), words.Count(int64(a.Executions), "cell"))
-	if a.State == sessions.Closed {
-		entry["ended"], entry["why"] = stamp(a.Ended), plain(a.Why)
-		about += fmt.Sprintf("; the session ended at %s: %s", stamp(a.Ended), plain(a.Why))
-	}
-	r := mcp.NewResource(notebookURI(a.ID), fmt.Sprintf("Notebook of session %s", a.ID), mcp.WithMIMEType(notebook.MIMEType),
-		mcp.WithResourceDescription(about), mcp.WithLastModified(stamp(a.Used)))
-	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{SessionMeta: entry}}
-	return r
 }

@@ -62,10 +62,7 @@ be shown (cellblock sessions show) and made a notebook of (cellblock notebook ex
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 				rows, err := sessionRows(ctx, c)
 				if err == nil && all {
-					running := len(rows)
-					if rows, err = withEnded(ctx, c, rows); len(rows)-running >= mcpserver.MaxListed {
-						fmt.Fprintf(cmd.ErrOrStderr(), "Of sessions that have ended, those used last are listed, %d at most.\n", mcpserver.MaxListed)
-					}
+					rows, err = withEnded(ctx, c, rows)
 				}
 				switch {
 				case err != nil:
