@@ -5,16 +5,18 @@
 // changed, taken out, put elsewhere or copied is found by Verify, and told by its number. That lines were cut off at the end
 // is seen by the head, a small sealed file that says how many there are and which seal the last one has.
 //
-// The head is a file beside the log, and not a row of the history's database, for three reasons: the log must work when the
-// database does not; several processes write one log, and the head, written under the log's lock and replaced by a rename,
-// is all that they must agree on; and whoever verifies an archived log needs two files and a key, and no database.
+// The head is a file beside the log, and not only a row of the history's database, for three reasons: the log must work when
+// the database does not; several processes write one log, and the head, written under the log's lock, is all that they must
+// agree on; and whoever verifies an archived log needs two files and a key, and no database. The database has a copy
+// (Copies), at most a second old: by it Verify, and whoever writes next, find out that log and head were put back to an
+// earlier state, or taken away, together.
 //
 // Lines are written before the head. What a killed process leaves is therefore lines that the head does not count, whose
 // seals hold, and they are taken over by whoever writes next; or the beginning of a line, which is cut off, and a line says
 // so. Whatever else does not fit the head is set aside as it is, and a line tells of the gap. Nothing is mended silently.
 //
-// What this cannot show: that somebody who may write the data folder put back an older copy of log and head together. Who
-// has such users sends the lines elsewhere as they are written.
+// What this cannot show: that somebody who may write the data folder put back an older copy of log, head and database
+// together. Who has such users sends the lines elsewhere as they are written.
 package audit
 
 import (

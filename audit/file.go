@@ -11,18 +11,24 @@ import (
 )
 
 // file is the log on the disk, as a process writes it. Every write begins where the head says that the last one ended,
-// whoever made that; nothing is remembered from one write to the next.
+// whoever made that; all that is remembered from one write to the next is how far it was.
 type file struct {
 	names
-	key     []byte
-	max     int64 // of a file, in bytes
-	durable bool  // what write returns from outlives a loss of power
+	key      []byte
+	max      int64 // of a file, in bytes
+	durable  bool  // what write returns from outlives a loss of power
+	patience time.Duration
+
+	// seen is the head that was last written or, at first, that of the copy (Copies). The log never ends before it. foreign
+	// tells that there was a copy that does not hold.
+	seen    head
+	foreign bool
 }
 
 // write appends lines for the entries, all or none, behind those that tell what was wrong with the log.
 func (f *file) write(entries []Entry) (err error) {
 	lock := flock.New(f.lock(), flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
+	if err := locked(lock.TryLockContext, f.patience); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
@@ -57,6 +63,7 @@ func (f *file) append(h head, entries []Entry) error {
 	if err := f.writeHead(f.key, h, f.durable); err != nil {
 		return errors.Join(err, os.Truncate(f.log(), before)) // they will be written again
 	}
+	f.seen, f.foreign = h, false
 	return nil
 }
 
@@ -91,9 +98,37 @@ func (f *file) setAside(h head) (head, error) {
 	return h, f.writeHead(f.key, h, f.durable)
 }
 
-// catchUp compares the log with its head, and takes over or sets aside what other processes have left. It returns the head
-// to go on from, and the lines that tell what was found.
+// catchUp compares the log with its head, and with what is known of it from elsewhere. It returns the head to go on from,
+// and the lines that tell what was found.
 func (f *file) catchUp() (h head, notes []Entry, err error) {
+	h, notes, err = f.compareWithHead()
+	switch {
+	case err != nil:
+		return h, nil, err
+	case h.Lines < f.seen.Lines:
+		return f.wentBack(h, notes)
+	case f.foreign && h.Lines == 0:
+		notes = append(notes, gap("there is no log, but there was one: the copy of its head is sealed with another key"))
+	}
+	return h, notes, nil
+}
+
+// wentBack goes on behind the last line that is known to have been written, where log and head know of fewer.
+func (f *file) wentBack(h head, notes []Entry) (head, []Entry, error) {
+	notes = append(notes, gap("the log ended with line %d, though %d had been written: log and head were put back or taken away", h.Lines, f.seen.Lines))
+	if exists(f.log(), -1) {
+		var err error
+		if h, err = f.setAside(h); err != nil {
+			return h, nil, err
+		}
+	}
+	h.Lines = f.seen.Lines
+	h.First, h.Size = h.Lines+1, 0
+	return h, notes, nil
+}
+
+// compareWithHead compares the log with its head, and takes over or sets aside what other processes have left.
+func (f *file) compareWithHead() (h head, notes []Entry, err error) {
 	h, err = f.readHead(f.key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.written():

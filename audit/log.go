@@ -38,6 +38,9 @@ type Options struct {
 	Required bool
 	// Code keeps the code of cells in the log, and not only its digest.
 	Code bool
+	// Copies keeps a copy of the head, under CopyName. Nil: that log and head were put back together is not seen.
+	Copies   Copies
+	CopyName string
 	// Logger gets what is wrong with the log. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -50,8 +53,11 @@ type Log struct {
 	urgent chan struct{} // holds one while somebody waits for it
 	stop   chan struct{} // closed by Close
 	ended  chan struct{}
+	moved  chan struct{} // holds one while the copy of the head is older than the head
+	copied chan struct{} // closed when that is copied no more
 
 	mu      sync.Mutex
+	head    head // that was written last
 	waiting []item
 	closed  bool
 	lost    uint64 // since the last line that told of it
@@ -80,9 +86,10 @@ func Open(o Options) (*Log, error) {
 	o.Path = path
 	l := &Log{
 		Options: o, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		stop: make(chan struct{}), ended: make(chan struct{}),
-		file: &file{names: names{path}, key: o.Key, max: o.MaxBytes, durable: o.Required},
+		stop: make(chan struct{}), ended: make(chan struct{}), moved: make(chan struct{}, 1), copied: make(chan struct{}),
+		file: &file{names: names{path}, key: o.Key, max: o.MaxBytes, durable: o.Required, patience: lockPatience},
 	}
+	l.recall()
 	if err := l.file.write(nil); err != nil {
 		if o.Required {
 			return nil, unwritable(err)
@@ -90,6 +97,7 @@ func Open(o Options) (*Log, error) {
 		l.failed(err)
 	}
 	go l.run()
+	go l.copyHeads()
 	return l, nil
 }
 
@@ -194,6 +202,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Unlock()
 	<-l.ended
+	<-l.copied
 	return l.Health()
 }
 
@@ -317,6 +326,8 @@ func (l *Log) worked(told uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost -= told
+	l.head = l.file.seen
+	signal(l.moved)
 	if l.err != nil {
 		l.Logger.Info("the audit log can be written again", "lost", fmt.Sprint(told))
 	}

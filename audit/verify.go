@@ -29,20 +29,31 @@ type Report struct {
 
 const maxProblems = 100
 
-// Verify reads a whole log, also while others write it, up to what was written when it began. From is the number of the
-// first line that should be there: 1, or where earlier files were archived, the next line's. Its error is NotFound where
-// there is no log, and otherwise says why it cannot be read.
-func Verify(path string, key []byte, from uint64) (Report, error) {
-	n := names{path}
-	s, err := n.snapshot(key)
+// Check says what Verify reads.
+type Check struct {
+	// Path is the file that is written, and Key what seals its lines.
+	Path string
+	Key  []byte
+	// From is the number of the first line that should be there: 1, or where earlier files were archived, the next line's.
+	From uint64
+	// Copy is the copy of the head (Copies), read before Verify is called. Nil: there is none.
+	Copy []byte
+}
+
+// Verify reads a whole log, also while others write it, up to what was written when it began. Its error is NotFound where
+// there is no log and nothing says that there was one, and otherwise says why it cannot be read.
+func Verify(c Check) (Report, error) {
+	n := names{c.Path}
+	s, err := n.snapshot(c.Key)
 	defer s.close()
 	if err != nil {
 		return Report{}, fault.New(fault.Unavailable, "the audit log cannot be read: %w", err)
 	}
-	if len(s.parts) == 0 && errors.Is(s.headErr, fs.ErrNotExist) {
-		return Report{}, fault.New(fault.NotFound, "there is no audit log %s", path).WithHint("Name the data folder with --data-dir, or the file with --file.")
+	if len(s.parts) == 0 && errors.Is(s.headErr, fs.ErrNotExist) && c.Copy == nil {
+		return Report{}, fault.New(fault.NotFound, "there is no audit log %s", c.Path).WithHint("Name the data folder with --data-dir, or the file with --file.")
 	}
-	v := &verifier{key: key, next: max(from, 1)}
+	v := &verifier{key: c.Key, next: max(c.From, 1)}
+	v.know(c.Copy)
 	for i, p := range s.parts {
 		if err := v.read(p, i == len(s.parts)-1); err != nil {
 			return Report{}, fault.New(fault.Unavailable, "the audit log cannot be read: %w", err)
@@ -68,7 +79,7 @@ type part struct {
 // snapshot opens what there is. Nobody writes meanwhile, if that can be helped: an archive may be on a disk that takes no lock.
 func (n names) snapshot(key []byte) (s snapshot, err error) {
 	lock := flock.New(n.lock(), flock.SetFlag(os.O_RDONLY))
-	if err := lock.RLock(); err == nil {
+	if err := locked(lock.TryRLockContext, lockPatience); err == nil {
 		defer lock.Close()
 	}
 	s.head, s.headErr = n.readHead(key)
@@ -107,7 +118,21 @@ type verifier struct {
 	sure bool   // last is what the line before had when it was written
 	rest int64  // an incomplete line at the end of all
 
+	copy   head  // that is kept elsewhere; Lines is 0 where nothing is known
+	atCopy *seal // of the line that the copy names
+
 	missing spans
+}
+
+// know takes up what the copy of the head says.
+func (v *verifier) know(text []byte) {
+	if text == nil {
+		return
+	}
+	if _, err := unsealed(v.key, text, &v.copy); err != nil {
+		v.problem("the copy of the head that the database keeps is not of this log, or was changed: %v", err)
+		v.copy = head{}
+	}
 }
 
 func (v *verifier) problem(format string, args ...any) {
@@ -166,6 +191,9 @@ func (v *verifier) line(where string, text []byte) {
 		v.First = l.Seq
 	}
 	v.Last, v.last, v.sure, v.next = l.Seq, s, true, l.Seq+1
+	if l.Seq == v.copy.Lines {
+		v.atCopy = &s
+	}
 	v.tells(where, l)
 }
 
@@ -204,8 +232,21 @@ func (v *verifier) compare(s snapshot) {
 	case v.sure && h.Last != v.last && h.Lines > 0:
 		v.problem("line %d is not the one that the head names", h.Lines)
 	}
+	v.compareCopy(h)
 	if v.rest > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%d bytes of a line that was not finished are at the end; the next start cuts them off and says so", v.rest))
+	}
+}
+
+// compareCopy holds lines and head against the copy, which may be older than they are, and never newer.
+func (v *verifier) compareCopy(h head) {
+	end := max(v.next-1, h.Lines) // up to which lines were found, or are named as missing
+	switch {
+	case v.copy.Lines > end:
+		v.problem("the database counts lines up to %d, and the log ends with %d: log and head were put back or taken away", v.copy.Lines, end)
+		v.missing.add(end+1, v.copy.Lines)
+	case v.atCopy != nil && *v.atCopy != v.copy.Last:
+		v.problem("line %d is not the one that the database names: log and head were exchanged", v.copy.Lines)
 	}
 }
 

@@ -73,14 +73,14 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
-	if err = a.openAudit(cfg); err != nil {
-		return err
-	}
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),
 	})
 	if err != nil {
+		return err
+	}
+	if err = a.openAudit(cfg); err != nil {
 		return err
 	}
 	a.sessions, err = sessions.New(sessions.Config{
@@ -151,8 +151,9 @@ func (a *app) release() error {
 	if a.backend != nil {
 		err = a.backend.Close()
 	}
+	err = errors.Join(err, a.closeAudit())
 	if a.history != nil {
 		err = errors.Join(err, a.history.Close())
 	}
-	return errors.Join(err, a.closeAudit(), a.slot.release())
+	return errors.Join(err, a.slot.release())
 }

@@ -11,6 +11,7 @@ import (
 	"cellblock/internal/words"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
+	"cellblock/sessions/history"
 )
 
 // auditPath is the file of the audit log.
@@ -30,13 +31,27 @@ func (a *app) openAudit(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	a.audit, err = audit.Open(audit.Options{
+	o := audit.Options{
 		Path: cfg.auditPath(), Key: key, MaxBytes: int64(cfg.Audit.MaxBytes), Required: cfg.Audit.Required, Code: cfg.Audit.Code, Logger: a.logger,
-	})
+		CopyName: auditName(cfg.auditPath(), cfg.DataDir),
+	}
+	if a.history != nil {
+		o.Copies = a.history
+	}
+	a.audit, err = audit.Open(o)
 	if err == nil {
 		a.audit.Append(audit.Entry{Event: audit.Started, Reason: fmt.Sprintf("cellblock %s, slot %s", version, a.slot.name)})
 	}
 	return err
+}
+
+// auditName is what the history knows an audit log by: its path from the data folder, so that this can be moved with it.
+func auditName(path, dataDir string) string {
+	path, err := filepath.Abs(path)
+	if rel, relErr := filepath.Rel(dataDir, path); err == nil && relErr == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // closeAudit ends the audit log.
@@ -78,8 +93,8 @@ func newAuditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that the audit log is as it was written",
 		Long: `Reads the whole audit log, all its files, and says which lines were changed, are missing, stand elsewhere than they were
-written, or were cut off. It needs the key in the data folder, and may run while servers do. The exit status is 65 where
-something is wrong.`,
+written, or were cut off. It needs the key and, to tell when log and head were put back together, the history in the data
+folder, and may run while servers do. The exit status is 65 where something is wrong.`,
 		Example: `  cellblock audit verify
   cellblock audit verify --from 120001    # the lines before were moved to an archive`,
 		Args: cobra.NoArgs,
@@ -95,9 +110,13 @@ something is wrong.`,
 			if err != nil {
 				return fault.New(fault.KindOf(err), "the key of the audit log cannot be read: %w", err)
 			}
-			report, err := audit.Verify(path, key, from)
+			headCopy, unread := history.ReadAuditHead(cmd.Context(), cfg.DataDir, auditName(path, cfg.DataDir))
+			report, err := audit.Verify(audit.Check{Path: path, Key: key, From: from, Copy: headCopy})
 			if err != nil {
 				return err
+			}
+			if unread != nil {
+				report.Notes = append(report.Notes, fmt.Sprintf("whether log and head were put back together is not known: %v", unread))
 			}
 			return printReport(cmd, path, report)
 		},

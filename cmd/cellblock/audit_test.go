@@ -16,6 +16,7 @@ import (
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
+	"cellblock/sessions/history"
 )
 
 // runCommand runs the program's command line on a data folder.
@@ -63,6 +64,42 @@ func TestAuditVerify(t *testing.T) {
 	out, err := runCommand(t, dir, "audit", "verify")
 	if fault.ExitCode(err) != 65 || !strings.Contains(out, "problem: line 1 (audit.jsonl:1) was changed") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Log and head that are deleted together are missed: the history knows of them.
+func TestAuditVerifyMissesADeletedLog(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 { // the second goes on behind the lines of the first
+		store, err := history.Open(t.Context(), history.Options{Folder: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &app{logger: newLogger(LogConfig{Level: "error"}), slot: &slot{name: "s0"}, history: store}
+		if err := a.openAudit(&Config{DataDir: dir, Audit: AuditConfig{Enabled: true, MaxBytes: 64 << 20}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(a.closeAudit(), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := runCommand(t, dir, "audit", "verify"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for _, name := range []string{"audit.jsonl", "audit.jsonl.head"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := runCommand(t, dir, "audit", "verify")
+	if fault.ExitCode(err) != 65 || !strings.Contains(out, "problem: the database counts lines up to 4, and the log ends with 0: log and head were put back or taken away") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := os.Remove(filepath.Join(dir, history.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runCommand(t, dir, "audit", "verify"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("without a history: %v\n%s", err, out)
 	}
 }
 

@@ -86,7 +86,12 @@ var migrations = []string{
 	CREATE INDEX executions_ended ON executions (ended, bytes) WHERE ended IS NOT NULL;
 	DROP INDEX outputs_blob;
 	CREATE INDEX outputs_blob ON outputs (blob, size) WHERE blob IS NOT NULL;`,
+	// How far each audit log of the installation has been written, sealed by that.
+	`CREATE TABLE audit_heads (log TEXT PRIMARY KEY, head TEXT NOT NULL);`,
 }
+
+// auditHeadsVersion is the first version that has the table audit_heads.
+const auditHeadsVersion = 4
 
 // migrate brings the database to this program's version, in one transaction.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {

@@ -92,6 +92,9 @@ func settle(ctx context.Context, file string) (err error) {
 	if _, err := db.ExecContext(ctx, "UPDATE sessions SET holder = '' WHERE holder <> ''"); err != nil {
 		return err
 	}
+	if _, err := db.ExecContext(ctx, "DELETE FROM audit_heads"); err != nil { // the log is not copied
+		return err
+	}
 	_, err = db.ExecContext(ctx, "UPDATE generations SET ended = ?, why = 'it ran when a backup was made' WHERE ended IS NULL",
 		time.Now().UnixNano())
 	return err
