@@ -7,23 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"cellblock/audit"
 )
 
 // The database keeps, for each audit log of the installation, the head that the log had a moment ago (audit.Copies). It is
 // sealed there, and of no meaning here.
 
-var _ audit.Copies = (*Store)(nil)
-
 const selectAuditHead = "SELECT head FROM audit_heads WHERE log = ?"
 
-// AuditHead implements audit.Copies.
+// AuditHead returns what SetAuditHead was given last for a log, nil if nothing was.
 func (s *Store) AuditHead(ctx context.Context, log string) ([]byte, error) {
 	return auditHead(ctx, s.read, log)
 }
 
-// SetAuditHead implements audit.Copies.
+// SetAuditHead keeps a text for a log.
 func (s *Store) SetAuditHead(ctx context.Context, log string, text []byte) error {
 	return s.writer.submit(ctx, func(w *writer) error {
 		return w.exec("INSERT INTO audit_heads (log, head) VALUES (?, ?) ON CONFLICT (log) DO UPDATE SET head = excluded.head", log, string(text))
