@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -42,6 +43,13 @@ func withClock(m *testing.M) int {
 	return rig.Run(m, "-overlay", path)
 }
 
+// faultVariable is a pattern for the names of the faults that are to strike, where not all are, and timesVariable how often
+// each is to, where that is not what the size says.
+const (
+	faultVariable = "CELLBLOCK_CHAOS_FAULT"
+	timesVariable = "CELLBLOCK_CHAOS_TIMES"
+)
+
 // need skips where this test was not asked for: it takes its time, and stops an engine. It returns how often each fault is to
 // strike, and how many sessions.
 func need(t *testing.T) (seed uint64, times, sessions int) {
@@ -51,17 +59,39 @@ func need(t *testing.T) (seed uint64, times, sessions int) {
 	}
 	kernelstest.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel() // the two have nothing in common
-	seed = uint64(time.Now().UnixNano())
-	if text := os.Getenv("CELLBLOCK_CHAOS_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	times, sessions = 2, 6
 	if asked == "full" {
-		return seed, 15, 8
+		times, sessions = 15, 8
 	}
-	return seed, 2, 6
+	return number(t, "CELLBLOCK_CHAOS_SEED", uint64(time.Now().UnixNano())), int(number(t, timesVariable, uint64(times))), sessions
+}
+
+// number is the one that a variable has, or the one to take without.
+func number(t *testing.T, variable string, without uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return without
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// asked are those of some faults that are to strike.
+func asked(t *testing.T, all []fault) []fault {
+	t.Helper()
+	pattern, err := regexp.Compile(os.Getenv(faultVariable))
+	if err != nil {
+		t.Fatalf("%s: %v", faultVariable, err)
+	}
+	some := slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !pattern.MatchString(f.name) })
+	if len(some) == 0 {
+		t.Fatalf("%s: no fault is called %s", faultVariable, pattern)
+	}
+	return some
 }
 
 func TestSandbox(t *testing.T) {
@@ -82,6 +112,7 @@ func run(t *testing.T, seed uint64, times, sessions int, e *engine, faults []fau
 	w := newWorld(t, seed, e, sessions)
 	defer w.report()
 	t.Logf("seed %d", seed)
+	faults = asked(t, faults)
 	order := rand.New(rand.NewPCG(seed, 0))
 	w.begin()
 	for range times {

@@ -145,13 +145,13 @@ func (w *world) round(f fault) {
 		})
 	}
 	if w.random.IntN(4) > 0 {
-		began.Wait()
+		w.await(ctx, &began)
 	} // else it strikes before, or while, cells begin
 	if f.strike != nil {
 		f.strike(w, deeds)
 	}
 	close(over)
-	ended.Wait()
+	w.await(ctx, &ended)
 	w.lost(errs, f.name)
 	if f.after != nil {
 		f.after(w)
@@ -172,7 +172,7 @@ func (w *world) check(ctx context.Context, after string) {
 		w.random.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
 		all.Go(func() { errs[i] = s.check(ctx, known[:min(len(known), 5)]) })
 	}
-	all.Wait()
+	w.await(ctx, &all)
 	w.checked += len(w.sessions)
 	w.lost(errs, after)
 	if err := w.leftOver(ctx, len(w.sessions), len(w.sessions)+1); err != nil {

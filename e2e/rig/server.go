@@ -46,7 +46,7 @@ func serve(t testing.TB, i *Installation, args []string) *Server {
 	t.Helper()
 	s := &Server{DataDir: i.DataDir, env: Environment(i.Env...), exited: make(chan struct{})}
 	s.cmd = exec.Command(Cellblock(), args...)
-	s.cmd.Env = append(s.env, "GOTRACEBACK=all") // for Goroutines
+	s.cmd.Env = append(s.env, "GOTRACEBACK=all") // for Stacks
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -177,9 +177,9 @@ func (s *Server) Memory(t testing.TB) int64 {
 	return resident * int64(os.Getpagesize())
 }
 
-// Goroutines ends the server by SIGQUIT, on which Go's runtime writes the stack of every goroutine, and counts them by
-// what started them. The program needs no door for it.
-func (s *Server) Goroutines(t testing.TB) map[string]int {
+// Stacks ends the server by SIGQUIT, on which Go's runtime writes the stack of every goroutine, and returns what it wrote.
+// The program needs no door for it.
+func (s *Server) Stacks(t testing.TB) string {
 	t.Helper()
 	before := len(s.Log())
 	s.quit = true
@@ -191,8 +191,14 @@ func (s *Server) Goroutines(t testing.TB) map[string]int {
 	case <-time.After(patience):
 		t.Fatalf("still there %s after SIGQUIT", patience)
 	}
+	return s.Log()[before:]
+}
+
+// Goroutines ends the server as Stacks does, and counts its goroutines by what started them.
+func (s *Server) Goroutines(t testing.TB) map[string]int {
+	t.Helper()
 	counts := map[string]int{}
-	for stack := range strings.SplitSeq(s.Log()[before:], "\n\n") {
+	for stack := range strings.SplitSeq(s.Stacks(t), "\n\n") {
 		if strings.HasPrefix(stack, "goroutine ") && !strings.HasPrefix(stack, "goroutine 0 ") {
 			counts[starter(stack)]++
 		}
