@@ -13,8 +13,11 @@ import (
 // store has them, but for the last few.
 
 const (
-	// maxRetained bounds the ended cells of a session whose late output still finds its way.
+	// maxRetained bounds the ended cells of a session whose late output still finds its way. Those that the store does not
+	// have stay besides while there is memory for them.
 	maxRetained = 64
+	// cellOverhead is what an ended cell holds beside its outputs and its code, in bytes, about.
+	cellOverhead = 4 << 10
 	// maxRecent is how many ended cells of a session are in memory although the store has them: who asks for one asks for
 	// the last, mostly.
 	maxRecent = 4
@@ -34,19 +37,37 @@ func (s *session) retain(e *Execution) {
 // forgetOldest forgets ended cells, so that a session holds about one record's limit of outputs in memory. The caller
 // holds s.mu.
 func (s *session) forgetOldest() {
-	most := min(s.manager.cfg.RecordBytes, maxMemory)
-	var size int64
-	for i, r := range slices.Backward(s.records) {
-		size += r.size()
-		if len(s.records)-i > maxRetained || (size > most && i < len(s.records)-1) {
-			s.forgetRecords(i + 1)
-			break
-		}
+	if n := s.superfluous(); n > 0 {
+		s.forgetRecords(n)
 	}
 	open := s.oldestOpen()
 	for len(s.recent) > maxRecent && s.recent[0].number < open && s.recent[0].stored() {
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
+}
+
+// superfluous is how many of the oldest records are to be forgotten: those beyond maxRetained that the store has, and what
+// is too much for the memory, whether the store has it or not. The caller holds s.mu.
+func (s *session) superfluous() (n int) {
+	for n < len(s.records)-maxRetained && !s.records[n].owed() {
+		n++
+	}
+	codes := map[*record]int64{}
+	for _, e := range s.recent {
+		codes[e.record] = int64(len(e.code))
+	}
+	most := min(s.manager.cfg.RecordBytes, maxMemory)
+	var size int64
+	for i := len(s.records) - 1; i >= n; i-- {
+		size += s.records[i].size()
+		if len(s.records)-i > maxRetained {
+			size += codes[s.records[i]] + cellOverhead
+		}
+		if size > most && i < len(s.records)-1 {
+			return i + 1
+		}
+	}
+	return n
 }
 
 // oldestOpen is the lowest number of a cell that has not ended. Behind it none is forgotten that was cancelled while it

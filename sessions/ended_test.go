@@ -93,3 +93,40 @@ func TestCellsThatNeverRanAreListed(t *testing.T) {
 		}
 	})
 }
+
+// Many cells may end while the disk is full. The store gets all of them when it works again, and the large ones whole.
+func TestFullDiskTakesNothingAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lines, cells = 10_000, 300
+		store, dir := storetest.NewMemory(), t.TempDir()
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store, dir))
+		store.Fail(fault.New(fault.Unavailable, "the disk is full"))
+		large, _ := runCell(t, m, "s", fmt.Sprintf("print %d", lines))
+		want := sessions.TextOf(t, large)
+		for range cells {
+			if _, r := runCell(t, m, "s", "1"); r.Unsaved == nil {
+				t.Fatal("the store works")
+			}
+		}
+		if infos, err := m.Executions(t.Context(), sessions.Alice, "s", 1000); err != nil || len(infos) != 1+cells {
+			t.Errorf("meanwhile %d cells are listed, %v", len(infos), err)
+		}
+		if _, got := recalled(t, m, "s", 1); got != want {
+			t.Errorf("meanwhile the first has %d bytes, not %d", len(got), len(want))
+		}
+		store.Fail(nil)
+		time.Sleep(time.Minute)
+		runCell(t, m, "s", "1")
+		if n := m.Recent(sessions.Alice, "s"); n > 70 {
+			t.Errorf("%d cells are in memory that the store has", n)
+		}
+		shutdown(t, m)
+		m = sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store.Another(), dir))
+		if _, got := recalled(t, m, "s", 1); got != want {
+			t.Errorf("the store has %d bytes of the first, not %d", len(got), len(want))
+		}
+		if infos, err := m.Executions(t.Context(), sessions.Alice, "s", 1000); err != nil || len(infos) != 2+cells {
+			t.Errorf("the store lists %d cells, %v", len(infos), err)
+		}
+	})
+}

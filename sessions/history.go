@@ -131,7 +131,7 @@ func (s *session) saveEnd(e *Execution, result Result, err error) error {
 	if err != nil {
 		end.Failure = failureOf(err)
 	}
-	s.save(end)
+	e.record.endsWith(s.saver.add(end))
 	if err != nil {
 		return nil
 	}
@@ -247,12 +247,13 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 
 // restoredRecord is the record of an execution that is in the store only.
 func restoredRecord(store Store, ref SessionRef, e StoredExecution) *record {
+	n := e.length()
 	r := &record{
-		number: e.Number, count: e.Outputs, endCount: e.Own, ended: true,
-		shelf: &shelf{saver: &saver{store: store, ref: ref}, saved: e.Outputs},
+		number: e.Number, count: n, endCount: e.Own, ended: true,
+		shelf: &shelf{saver: &saver{store: store, ref: ref}, saved: n},
 	}
-	if e.Outputs > 0 {
-		r.parts = []*part{{span: span{0, e.Outputs}}}
+	if n > 0 {
+		r.parts = []*part{{span: span{0, n}}}
 		r.heads = 1
 	}
 	return r

@@ -21,6 +21,7 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 		case running == nil:
 			running = &adopted{Execution: e, asks: asks, doubt: stored.Started.IsZero()}
 			e.phase, e.generation = PhaseRunning, l.kernel.Number
+			e.record.seen = max(e.record.seen, l.kernel.Seq)
 			if running.doubt {
 				e.started = s.past.Used
 			}
@@ -67,7 +68,7 @@ func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execut
 		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
 		started: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
 	}
-	e.record.shelf = &shelf{saver: s.saver, saved: stored.Outputs}
+	e.record.shelf = &shelf{saver: s.saver, saved: stored.length()}
 	e.record.seen, asks = s.lastOutput(ctx, stored)
 	e.record.goOn(stored)
 	if !stored.Ended.IsZero() {
@@ -75,15 +76,18 @@ func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execut
 		if stored.Failure != nil {
 			e.err = stored.Failure
 		}
-		e.record.told = e.record.lateFrom(stored.Outputs)
+		e.record.told = e.record.lateFrom(stored.length())
 		close(e.done)
 	}
 	return e, asks
 }
 
+// length is the index after the last output. Where the last outputs were given up, earlier versions did not count them.
+func (e StoredExecution) length() int { return max(e.Outputs, e.Own) }
+
 // goOn lets a new record go on behind what the store has of its cell.
 func (r *record) goOn(stored StoredExecution) {
-	r.count = stored.Outputs
+	r.count = stored.length()
 	if r.count > 0 {
 		r.parts = []*part{{span: span{0, r.count}, bytes: stored.Bytes}}
 		r.heads, r.kept[0] = 1, stored.Bytes
@@ -107,10 +111,10 @@ const lastOutputs = 8
 // lastOutput returns the highest number of the shim's sequence among a stored cell's outputs, 0 if there is none, and
 // whether the last of them asks for input.
 func (s *session) lastOutput(ctx context.Context, stored StoredExecution) (seq uint64, asks bool) {
-	if stored.Outputs == 0 {
+	if stored.length() == 0 {
 		return 0, false
 	}
-	for out, err := range s.manager.cfg.Store.Outputs(ctx, s.past.Ref, stored.Number, max(0, stored.Outputs-lastOutputs)) {
+	for out, err := range s.manager.cfg.Store.Outputs(ctx, s.past.Ref, stored.Number, max(0, stored.length()-lastOutputs)) {
 		if err != nil {
 			s.log.Warn("the end of a cell cannot be read; what it prints may come twice", "cell", stored.Number, "error", err)
 			continue

@@ -100,13 +100,21 @@ func (s *saver) session() SessionRef {
 	return s.ref
 }
 
-// add has changes saved.
-func (s *saver) add(changes ...Change) {
+// add has changes saved. With what it returns owes tells whether that is still to come.
+func (s *saver) add(changes ...Change) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, change := range changes {
 		s.push(entry{change: change})
 	}
+	return s.added
+}
+
+// owes tells whether the changes of a ticket are still to be saved.
+func (s *saver) owes(ticket uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done < ticket
 }
 
 // mark has what a record holds saved, and returns false when it will not be. Its lock is held.

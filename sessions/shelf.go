@@ -16,6 +16,7 @@ type shelf struct {
 
 	old     bool             // a later cell of the session has ended
 	marked  bool             // the saver knows that there is something to save
+	end     uint64           // the saver's ticket of how the cell ended
 	saved   int              // the outputs before this index are in the store, or in the hole
 	told    int              // up to where the store knows of the hole
 	release func(seq uint64) // told up to which number of the shim's sequence outputs were dealt with; may be nil
@@ -194,6 +195,20 @@ func (r *record) settled() bool {
 	return r.shelf != nil && !r.pending()
 }
 
+// endsWith sets the saver's ticket of how the cell ended.
+func (r *record) endsWith(ticket uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shelf.end = ticket
+}
+
+// owed tells whether something of the cell is still to be saved.
+func (r *record) owed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shelf != nil && (r.shelf.marked || r.shelf.saver.owes(r.shelf.end))
+}
+
 // savedBatch notes that a batch is in the store, and returns whether there is more.
 func (r *record) savedBatch(b batch) (more bool) {
 	defer r.dealt(b)
@@ -287,6 +302,17 @@ func unreadable(err error) kernels.Output {
 	return kernels.Output{Kind: kernels.OutputNotice, Time: time.Now(), Notice: &kernels.Notice{Incomplete: text}}
 }
 
+// part makes the last part of a record, which has been all head, its tail. The caller holds r.mu.
+func (r *record) part() {
+	r.heads = max(1, len(r.parts)-1)
+	r.full, r.hole = true, span{r.count, r.count}
+	for _, p := range r.parts[r.heads:] {
+		r.hole = span{p.from, p.from}
+		r.kept[0] -= p.bytes
+		r.kept[1] += p.bytes
+	}
+}
+
 // squeeze gives up most of a record that nobody asks for any more and that the store has not taken: its beginning and its
 // end stay. With a store that works there is nothing to give up.
 func (r *record) squeeze() {
@@ -296,7 +322,7 @@ func (r *record) squeeze() {
 		return
 	}
 	if !r.full {
-		r.full, r.hole = true, span{r.count, r.count}
+		r.part()
 	}
 	for r.heads > 1 && r.shelf.told == 0 && r.parts[r.heads-1].from > r.shelf.saved {
 		r.heads--

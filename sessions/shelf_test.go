@@ -37,6 +37,13 @@ func (s *slowStore) Health() error {
 	return s.broken
 }
 
+// fail makes it not work; nil: work again.
+func (s *slowStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = err
+}
+
 func (s *slowStore) Commit(_ context.Context, _ SessionRef, changes ...Change) error {
 	time.Sleep(s.pause)
 	s.mu.Lock()
@@ -159,9 +166,7 @@ func TestBrokenStoreIsNotWaitedFor(t *testing.T) {
 		r := shelved(t, store, 1<<30)
 		var acked atomic.Uint64
 		r.onDealt(acked.Store)
-		store.mu.Lock()
-		store.broken = fault.New(fault.Unavailable, "the disk is full")
-		store.mu.Unlock()
+		store.fail(fault.New(fault.Unavailable, "the disk is full"))
 		var total int64
 		began := time.Now()
 		for i := range 200 {
@@ -193,9 +198,7 @@ func TestBrokenStoreIsNotWaitedFor(t *testing.T) {
 		if got+told != total {
 			t.Errorf("squeezed, of %d bytes a reader got %d and was told of %d", total, got, told)
 		}
-		store.mu.Lock()
-		store.broken = nil
-		store.mu.Unlock()
+		store.fail(nil)
 		time.Sleep(time.Minute)
 		if err := r.shelf.saver.flush(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
@@ -210,6 +213,44 @@ func TestBrokenStoreIsNotWaitedFor(t *testing.T) {
 			t.Errorf("the store has %d and tells of %d; readers got %d and %d", stored, toldStored, got, told)
 		}
 	})
+}
+
+// Of a record whose reader is gone, and that the store has not taken, the beginning and the end stay.
+func TestSqueezedRecordKeepsItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{rows: map[int]map[int]kernels.Output{}}
+		r := shelved(t, store, 1<<30)
+		store.fail(fault.New(fault.Unavailable, "the disk is full"))
+		var total int64
+		for i := range 100 {
+			out := large(i, 64<<10)
+			total += int64(len(out.Text))
+			r.append(out)
+		}
+		r.end()
+		r.squeeze()
+		store.fail(nil)
+		time.Sleep(time.Minute)
+		outs := readAll(r, &cursor{})
+		if first, last := outs[0].Text, outs[len(outs)-1].Text; !strings.HasPrefix(first, "0 ") || !strings.HasPrefix(last, "99 ") {
+			t.Errorf("it begins with %.10q and ends with %.10q", first, last)
+		}
+		got, told := accounted(r)
+		stored, toldStored := accountedRows(store)
+		if got+told != total || got > 1<<20 || got != stored || told != toldStored {
+			t.Errorf("of %d bytes, read %d told %d, stored %d told %d", total, got, told, stored, toldStored)
+		}
+	})
+}
+
+// An earlier version may have counted only what came before the hole.
+func TestCellWithoutItsEndIsReadToTheEnd(t *testing.T) {
+	note := kernels.Output{Kind: kernels.OutputNotice, Notice: &kernels.Notice{Incomplete: "the rest is gone"}}
+	store := &slowStore{rows: map[int]map[int]kernels.Output{1: {0: large(0, 1), 1: large(1, 1), 2: note}}}
+	r := restoredRecord(store, 1, StoredExecution{Number: 1, Outputs: 2, Own: 10, Ended: time.Now()})
+	if outs := readAll(r, &cursor{}); len(outs) != 3 || outs[2].Notice == nil {
+		t.Errorf("what is read of it is %+v", outs)
+	}
 }
 
 func accountedRows(s *slowStore) (got, told int64) {

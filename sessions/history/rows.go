@@ -87,15 +87,16 @@ func (c *commit) outputs(p preparedOutputs) error {
 	if err != nil {
 		return err
 	}
+	next := p.First + len(p.rows)
 	if p.Hole != nil {
 		filled, err := c.fill(id, *p.Hole, p.notices)
 		if err != nil {
 			return err
 		}
 		added += filled
+		next = max(next, p.Hole.To) // what was given up counts, and may be the end
 	}
 	c.bytes += added
-	next := p.First + len(p.rows)
 	if err := c.exec("UPDATE executions SET bytes = bytes + ?, outputs = CASE WHEN outputs < ? THEN ? ELSE outputs END WHERE id = ?",
 		added, next, next, id); err != nil || !running {
 		return err

@@ -306,6 +306,7 @@ func (s *memorySession) kept(e *memoryExecution, c sessions.OutputsKept) error {
 	}
 	e.StoredExecution.Outputs = max(e.StoredExecution.Outputs, c.First+len(c.Outputs))
 	if h := c.Hole; h != nil {
+		e.StoredExecution.Outputs = max(e.StoredExecution.Outputs, h.To)
 		for i := h.From; i < h.To; i++ {
 			delete(e.outputs, i)
 		}

@@ -50,6 +50,13 @@ func testHoles(t *testing.T, p Processes) {
 	if err != nil || after.Outputs != 10 || after.Bytes <= 0 || after.Bytes > 20*before.Bytes {
 		t.Errorf("the execution is %+v, %v", after, err)
 	}
+	// What went may be the end, too.
+	change = sessions.OutputsKept{Number: 1, First: 12, Hole: &sessions.Hole{From: 2, To: 12, Notices: []kernels.Output{note(9)}}}
+	commit(t, s, ref, change)
+	wantText(t, s, ref, 1, "01<"+note(9).Notice.String()+">")
+	if after, err = s.Execution(t.Context(), ref, 1); err != nil || after.Outputs != 12 {
+		t.Errorf("without its end the execution is %+v, %v", after, err)
+	}
 }
 
 func testDelete(t *testing.T, p Processes) {
