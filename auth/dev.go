@@ -148,24 +148,36 @@ func (d *Dev) ensurePublicKey() error {
 	return secretfile.Replace(path, append([]byte(madeHere), want...))
 }
 
+// Allow makes the token in the data folder one that has these scopes too: those of languages that only the server knows.
+// Its error is EnsureDev's.
+func (d *Dev) Allow(scopes []string) error { return d.ensureToken(scopes...) }
+
 // ensureToken replaces the token in the data folder unless it serves as it is. Two processes may both write one; either
 // token holds, whichever comes last.
-func (d *Dev) ensureToken() error {
+func (d *Dev) ensureToken(further ...string) error {
+	scopes := DevScopes()
+	for _, scope := range further {
+		if !slices.Contains(scopes, scope) && scope != ScopeAdmin {
+			scopes = append(scopes, scope)
+		}
+	}
 	data, err := secretfile.Read(d.TokenPath())
 	switch {
-	case err == nil && d.serves(strings.TrimSpace(string(data))):
+	case err == nil && d.serves(strings.TrimSpace(string(data)), scopes):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	token, err := d.Mint(TokenSpec{})
+	token, err := d.Mint(TokenSpec{Scopes: scopes})
 	if err != nil {
 		return err
 	}
 	return secretfile.Replace(d.TokenPath(), []byte(token+"\n"))
 }
 
-func (d *Dev) serves(token string) bool {
+// serves tells whether a token holds for a while, for all of these scopes.
+func (d *Dev) serves(token string, scopes []string) bool {
 	p, err := d.verifyNow(context.Background(), token)
-	return err == nil && p.Expires.Sub(d.now()) > devRefresh && slices.Equal(p.Scopes, DevScopes())
+	lacks := slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(p.Scopes, scope) })
+	return err == nil && p.Expires.Sub(d.now()) > devRefresh && !lacks
 }

@@ -284,3 +284,23 @@ func TestMintRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestAllowAddsWhatTheTokenLacks(t *testing.T) {
+	dir := t.TempDir()
+	d := mustDev(t, dir, noon)
+	before := readFile(t, d.TokenPath())
+	if err := d.Allow([]string{"python:execute", ScopeAdmin}); err != nil || readFile(t, d.TokenPath()) != before {
+		t.Errorf("a token that serves was replaced: %v", err)
+	}
+	if err := d.Allow([]string{"tiny:execute", "python:execute"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.verifyNow(t.Context(), strings.TrimSpace(readFile(t, d.TokenPath())))
+	if err != nil || !slices.Equal(p.Scopes, append(DevScopes(), "tiny:execute")) {
+		t.Errorf("%v, %v", p.Scopes, err)
+	}
+	with := readFile(t, d.TokenPath())
+	if mustDev(t, dir, noon); readFile(t, d.TokenPath()) != with {
+		t.Error("who knows less of languages replaced the token")
+	}
+}

@@ -15,7 +15,7 @@ const ScopeAdmin = "sessions:admin"
 // DevScopes returns all that there is to allow one owner: what the token in the data folder carries.
 func DevScopes() []string {
 	return []string{
-		"python:execute", "javascript:execute", "typescript:execute", "bash:execute", "r:execute",
+		"python:execute", "javascript:execute", "typescript:execute", "bash:execute", "r:execute", "csharp:execute",
 		"sessions:read", "sessions:manage", "files:read", "files:write", "images:manage",
 		"profile:session", "profile:isolated", "profile:development",
 	}

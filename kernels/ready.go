@@ -20,12 +20,15 @@ type KernelInfo struct {
 	HelpLinks             json.RawMessage `json:"help_links"`
 }
 
-// LanguageInfo describes the language of a kernel.
+// LanguageInfo describes the language of a kernel, as it says itself: not to be trusted.
 type LanguageInfo struct {
 	Name          string `json:"name"`
 	Version       string `json:"version"`
 	MIMEType      string `json:"mimetype"`
 	FileExtension string `json:"file_extension"`
+	// Lexer is Pygments's name of it, Mode CodeMirror's: a text or an object.
+	Lexer string          `json:"pygments_lexer"`
+	Mode  json.RawMessage `json:"codemirror_mode"`
 }
 
 // A kernel may miss the first request on a fresh connection (ipykernel 7), so Ready asks again: soon at first, for a

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,26 +10,16 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/images"
 	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
-// languageTitles are the names that are not made by a capital letter.
-var languageTitles = map[string]string{"javascript": "JavaScript", "typescript": "TypeScript", "r": "R", "sql": "SQL"}
-
-func languageTitle(language string) string {
-	if title := languageTitles[language]; title != "" || language == "" {
-		return title
-	}
-	return strings.ToUpper(language[:1]) + language[1:]
-}
-
-// languageNotes are what a model should know of a language's kernel.
-var languageNotes = map[string]string{
-	"python": " The value of the last expression is shown, top-level await works, plots are returned as images " +
-		"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
+// titleOf is how people write a language, "" for none.
+func (s *service) titleOf(language string) string {
+	return cmp.Or(s.Sessions.Config().Runtimes[language].Title, images.Title(language))
 }
 
 // idleEnd says, to go after "until close_session", that a kernel nobody uses stops.
@@ -39,29 +30,45 @@ func idleEnd(timeout time.Duration) string {
 	return " or " + words.Length(timeout) + " without use (files stay)"
 }
 
+// executeTool runs cells of a language. One such tool of a list explains at length what all of them do; every model reads
+// all of them with every call.
 func (s *service) executeTool(language string) toolSpec {
 	cfg := s.Sessions.Config()
-	title := languageTitle(language)
-	return toolSpec{
-		name: executePrefix + language, title: "Run " + title,
-		description: "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-			"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + languageNotes[language] + " No network. It sees only the " +
-			"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters.",
-		input: []mcp.ToolOption{
-			mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
-			mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
-				mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
-					"and that session ends after "+words.Length(cfg.MintedIdle)+" unless it is used again")),
-			mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
-				mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
-			waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
-				"0 starts it and returns at once"),
-		},
-		destructive: true,
+	title := s.titleOf(language)
+	t := toolSpec{
+		name: executePrefix + language, title: "Run " + title, destructive: true,
 		handle: func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return s.execute(ctx, r, language)
 		},
 	}
+	note := cfg.Runtimes[language].Note
+	if note != "" {
+		note = " " + plain(note)
+	}
+	if language != s.Languages[0] {
+		t.description = "Run " + title + " code in a persistent kernel; its sessions are its own." + note
+		t.input = []mcp.ToolOption{
+			mcp.WithString("code", mcp.Required(), mcp.Description(title+" source")),
+			mcp.WithString("session_id", mcp.Description("A new name starts a new kernel")),
+			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
+			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
+		}
+		return t
+	}
+	t.description = "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
+		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " No network. It sees only the " +
+		"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters."
+	t.input = []mcp.ToolOption{
+		mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
+		mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
+			mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
+				"and that session ends after "+words.Length(cfg.MintedIdle)+" unless it is used again")),
+		mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
+			mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
+		waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
+			"0 starts it and returns at once"),
+	}
+	return t
 }
 
 // execute runs one cell and waits for its end, for as long as the call wants to. While it waits, the end of the call is

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/auth"
+	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
@@ -17,17 +18,12 @@ import (
 // ExecuteFile is the name of a tool that is no language's, though it is called like one.
 const ExecuteFile = "execute_file"
 
-// scriptEndings are how names of scripts in a language end, where not in a point and the language's name.
-var scriptEndings = map[string][]string{
-	"python": {".py"}, "javascript": {".js", ".mjs", ".cjs"}, "typescript": {".ts", ".mts"}, "bash": {".sh", ".bash"}, "r": {".r"},
-	"julia": {".jl"}, "ruby": {".rb"}, "sql": {".sql"},
-}
-
-func endingsOf(language string) []string {
-	if endings := scriptEndings[language]; endings != nil {
+// endingsOf are how names of scripts in a language end.
+func (s *service) endingsOf(language string) []string {
+	if endings := s.Sessions.Config().Runtimes[language].Endings; len(endings) > 0 {
 		return endings
 	}
-	return []string{"." + language}
+	return images.Endings(language)
 }
 
 func (s *service) executeFileTool() toolSpec {
@@ -66,7 +62,7 @@ func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.
 
 // languageOf returns the language of a script, which the caller may run: the one that he names, or else that of its ending.
 func (s *service) languageOf(ctx context.Context, name, named string) (string, error) {
-	language := strings.ToLower(named)
+	language := images.Name(named)
 	if named == "" {
 		language = s.endingLanguage(name)
 	}
@@ -78,7 +74,7 @@ func (s *service) languageOf(ctx context.Context, name, named string) (string, e
 		return "", fault.New(fault.Invalid, "language: %q does not run here", clean(named)).WithHint("it may be %s", s.languageChoices())
 	}
 	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
-		return "", auth.NeedsScope("running "+languageTitle(language), scope)
+		return "", auth.NeedsScope("running "+s.titleOf(language), scope)
 	}
 	return language, nil
 }
@@ -86,7 +82,7 @@ func (s *service) languageOf(ctx context.Context, name, named string) (string, e
 // endingLanguage is the language that a script's name tells, "" if it tells none that runs here.
 func (s *service) endingLanguage(name string) string {
 	ending := strings.ToLower(path.Ext(name))
-	i := slices.IndexFunc(s.Languages, func(language string) bool { return slices.Contains(endingsOf(language), ending) })
+	i := slices.IndexFunc(s.Languages, func(language string) bool { return slices.Contains(s.endingsOf(language), ending) })
 	if i < 0 {
 		return ""
 	}
@@ -97,7 +93,7 @@ func (s *service) endingLanguage(name string) string {
 func (s *service) languageChoices() string {
 	var choices []string
 	for _, language := range s.Languages {
-		choices = append(choices, language+" ("+strings.Join(endingsOf(language), ", ")+")")
+		choices = append(choices, language+" ("+strings.Join(s.endingsOf(language), ", ")+")")
 	}
 	return strings.Join(choices, ", ")
 }
@@ -106,7 +102,7 @@ func (s *service) languageChoices() string {
 func (s *service) scriptCode(ctx context.Context, owner sessions.Owner, r sessions.Request, name string) (string, error) {
 	code := s.Sessions.Config().Runtimes[r.Language].RunFile
 	if code == "" {
-		return "", fault.New(fault.Invalid, "%s cannot run files", languageTitle(r.Language)).WithHint("let code do it")
+		return "", fault.New(fault.Invalid, "%s cannot run files", s.titleOf(r.Language)).WithHint("let code do it")
 	}
 	f, e, err := s.Sessions.OpenFile(ctx, owner, r.SessionID, name)
 	if err != nil {

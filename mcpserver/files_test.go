@@ -136,7 +136,7 @@ func TestExecuteFileInAnyLanguage(t *testing.T) {
 		w.call("execute_file", of("s", "d.py", "javascript")).expect(t, false, "js ", `/d.py"`)
 		w.call("execute_file", of("s", "c.jl")).expect(t, true, "Julia cannot run files", "let code do it")
 		w.call("execute_file", of("s", "b.lua")).expect(t, true, "it cannot run lua")
-		w.call("execute_file", of("s", "f.rb")).expect(t, true, "does not end like a script", "javascript (.js, .mjs, .cjs), julia (.jl), lua (.lua), python (.py)")
+		w.call("execute_file", of("s", "f.rb")).expect(t, true, "does not end like a script", "python (.py), javascript (.js, .mjs, .cjs), julia (.jl), lua (.lua)")
 		w.call("execute_file", of("s", "e")).expect(t, true, `"e" does not end like`)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/images"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
 	"cellblock/sessions"
@@ -43,7 +44,8 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	w := &world{t: t, kernels: kernelstest.NewProvisioner(), owner: sessions.Owner{Subject: "alice"},
 		scopes: []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite}}
 	cfg := sessions.Config{
-		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {RunFile: "print ran {path}"}},
+		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{
+			"python": {RunFile: "print ran {path}", Note: images.Python("").Note}},
 		Limits: kernels.Limits{Memory: 2 << 30}, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {

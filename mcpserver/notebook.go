@@ -86,7 +86,8 @@ func (g *gap) tell(b *notebook.Builder) {
 
 // bookOf is what a notebook says of its session.
 func (s *service) bookOf(a sessions.Account) notebook.Session {
-	book := notebook.Session{ID: a.ID, Generation: len(a.Generations), Kernelspec: s.Sessions.Config().Runtimes[a.Language].Kernelspec}
+	book := notebook.Session{ID: a.ID, Generation: len(a.Generations), Kernelspec: s.Sessions.Config().Runtimes[a.Language].Kernelspec,
+		Language: s.Sessions.LanguageInfo(a.Language)}
 	if book.Kernelspec.Language == "" { // a language that is not configured any more, or has not said much
 		book.Kernelspec = kernels.Kernelspec{Name: a.Language, DisplayName: a.Language, Language: a.Language}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/images"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
 	"cellblock/kernels/local"
@@ -30,7 +31,7 @@ func newRealWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	kernelstest.Need(t, err == nil, fmt.Sprintf("a sandbox (%v)", err))
 	w := newWorld(t, func(c *sessions.Config) {
 		c.Provisioner, c.DataDir = p, filepath.Join(dir, "data")
-		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Variables: pythonVariables(t)}}
+		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Variables: images.Python(images.PythonInterpreter).Variables}}
 		c.Limits = kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}
 		c.Logger = slog.New(slog.DiscardHandler)
 		for _, f := range change {

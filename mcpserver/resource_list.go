@@ -40,7 +40,7 @@ func (s *service) listResources(ctx context.Context, _ any, r *mcp.ListResources
 			result.Resources = append(result.Resources, mcp.NewResource(outputURI(a.ID, a.Executions),
 				fmt.Sprintf("Output of cell %d in session %s", a.Executions, a.ID), mcp.WithMIMEType("text/plain")))
 		}
-		result.Resources = append(result.Resources, notebookResource(a))
+		result.Resources = append(result.Resources, s.notebookResource(a))
 	}
 	result.NextCursor = next
 }
@@ -77,11 +77,11 @@ func readCursor(cursor mcp.Cursor) (used time.Time, id string) {
 const SessionMeta = "cellblock/session"
 
 // notebookResource is the entry of a session's notebook in a list.
-func notebookResource(a sessions.Account) mcp.Resource {
+func (s *service) notebookResource(a sessions.Account) mcp.Resource {
 	entry := map[string]any{
 		"language": a.Language, "executions": a.Executions, "created": stamp(a.Created), "last_used": stamp(a.Used),
 	}
-	about := fmt.Sprintf("%s, %s", languageTitle(a.Language), words.Count(int64(a.Executions), "cell"))
+	about := fmt.Sprintf("%s, %s", s.titleOf(a.Language), words.Count(int64(a.Executions), "cell"))
 	if a.State == sessions.Closed {
 		entry["ended"], entry["why"] = stamp(a.Ended), plain(a.Why)
 		about += fmt.Sprintf("; the session ended at %s: %s", stamp(a.Ended), plain(a.Why))

@@ -119,7 +119,7 @@ func TestAuthorizeNamesAllThatIsMissing(t *testing.T) {
 	}{
 		{transport.Call{Method: "tools/call", Tool: "execute_python"}, "", "python:execute"},
 		{transport.Call{Method: "tools/call", Tool: "execute_python"}, "javascript:execute", "python:execute"},
-		{transport.Call{Method: "tools/call", Tool: "execute_file"}, "", "files:read javascript:execute"},
+		{transport.Call{Method: "tools/call", Tool: "execute_file"}, "", "files:read python:execute"},
 		{transport.Call{Method: "tools/call", Tool: "execute_file"}, "python:execute", "files:read"},
 		{transport.Call{Method: "tools/call", Tool: "health"}, "", ""},
 		{transport.Call{Method: "tools/call", Tool: "execute_cobol"}, "", ""}, // there is none

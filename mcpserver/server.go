@@ -43,7 +43,8 @@ type Config struct {
 	Audit *audit.Log
 	// Limiter bounds how often each owner calls. Nil: nothing does.
 	Limiter *Limiter
-	// Languages are those that get an execute tool, by their names in the manager's Runtimes. Nil means all of them.
+	// Languages are those that get an execute tool, by their names in the manager's Runtimes; the first is explained at length.
+	// Nil means all of them, Python first.
 	Languages []string
 }
 
@@ -83,7 +84,11 @@ func (cfg Config) languages() []string {
 	if cfg.Languages != nil {
 		return cfg.Languages
 	}
-	return slices.Sorted(maps.Keys(cfg.Sessions.Config().Runtimes))
+	names := slices.Sorted(maps.Keys(cfg.Sessions.Config().Runtimes))
+	if i := slices.Index(names, "python"); i > 0 { // it is explained at length, and models know it best
+		names = append([]string{"python"}, slices.Delete(names, i, i+1)...)
+	}
+	return names
 }
 
 func (s *service) server() *server.MCPServer {

@@ -15,19 +15,6 @@ import (
 	"cellblock/sessions"
 )
 
-func pythonVariables(t *testing.T) string {
-	t.Helper()
-	catalogue, err := images.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	python, err := catalogue.Lookup("python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return python.Variables
-}
-
 // evil is code whose objects notice when they are looked at.
 const evil = `
 armed, looks = False, []
@@ -130,11 +117,11 @@ func TestRealVariablesThatTakeTooLong(t *testing.T) {
 // The program goes with every call, so it is short; and it is one expression.
 func TestVariablesProgram(t *testing.T) {
 	kernelstest.NeedPython(t)
-	if n := len(pythonVariables(t)); n > 16<<10 {
+	if n := len(images.Python(images.PythonInterpreter).Variables); n > 16<<10 {
 		t.Errorf("%d bytes", n)
 	}
 	cmd := exec.Command("/usr/bin/python3", "-W", "error", "-c", "import sys, ast; ast.parse(sys.stdin.read(), mode='eval')")
-	cmd.Stdin, cmd.Stderr = strings.NewReader(pythonVariables(t)), os.Stderr
+	cmd.Stdin, cmd.Stderr = strings.NewReader(images.Python(images.PythonInterpreter).Variables), os.Stderr
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}

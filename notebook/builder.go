@@ -13,6 +13,8 @@ import (
 type Session struct {
 	ID         string
 	Kernelspec kernels.Kernelspec
+	// Language is what a kernel of the session's language said of it; it may be empty.
+	Language kernels.LanguageInfo
 	// Generation counts its kernels. Ended says why there is none any more; empty while it lives.
 	Generation int
 	Ended      string
@@ -62,7 +64,7 @@ func NewBuilder(s Session) *Builder {
 	}
 	return &Builder{session: s, left: MaxBytes, displays: displays{}, notebook: Notebook{Metadata: Object{
 		"kernelspec":    Object{"name": s.Kernelspec.Name, "display_name": s.Kernelspec.DisplayName, "language": s.Kernelspec.Language},
-		"language_info": languageInfo(s.Kernelspec.Language),
+		"language_info": languageInfo(s.Kernelspec.Language, s.Language),
 		"cellblock":     about,
 	}}}
 }
@@ -157,14 +159,4 @@ func (b *Builder) Notebook() *Notebook {
 		s.output.Data, s.output.Metadata = s.content.data, s.content.metadata
 	}
 	return &b.notebook
-}
-
-// languageInfo describes a language for programs that show or export code.
-func languageInfo(language string) Object {
-	info := Object{"name": language}
-	if language == "python" {
-		info["file_extension"], info["mimetype"], info["pygments_lexer"] = ".py", "text/x-python", "ipython3"
-		info["codemirror_mode"] = Object{"name": "ipython", "version": 3}
-	}
-	return info
 }

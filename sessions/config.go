@@ -22,6 +22,10 @@ type Owner struct {
 // Runtime is what cells of a language run as.
 type Runtime struct {
 	Kernelspec kernels.Kernelspec
+	// Title is how people write the language, Note what models should know of its kernel, Endings how names of its scripts end
+	// (images.Language).
+	Title, Note string
+	Endings     []string
 	// Image is what the kernel runs in; provisioners without images ignore it.
 	Image string
 	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.

@@ -38,6 +38,10 @@ func (c *fakeClient) Ready(ctx context.Context) error {
 	return c.Err()
 }
 
+func (c *fakeClient) Info() kernels.KernelInfo {
+	return kernels.KernelInfo{LanguageInfo: kernels.LanguageInfo{Name: "fake", FileExtension: ".fake"}}
+}
+
 func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
 	return kernels.Stats{Starved: time.Since(c.born) * c.p.starving / 100}, c.Ready(ctx)
 }

@@ -17,6 +17,7 @@ import (
 // client is what a session needs of a *kernels.Client.
 type client interface {
 	Ready(ctx context.Context) error
+	Info() kernels.KernelInfo
 	Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error)
 	Interrupt(ctx context.Context) error
 	KillChildren(ctx context.Context) (int, error)
@@ -202,6 +203,7 @@ func (s *session) ready(ctx context.Context) error {
 		s.transition(Died)
 		return err
 	}
+	s.manager.spoken.note(s.language, s.kernel.client.Info())
 	s.cameUp()
 	return nil
 }

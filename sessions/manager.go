@@ -22,6 +22,7 @@ type Manager struct {
 	pool       *pool
 	bare       bool // kernels see the host's paths
 
+	spoken  spoken
 	memory  *hostMemory
 	rooms   rooms
 	waiting atomic.Int64  // cells

@@ -65,6 +65,7 @@ func (p *pool) launch(language string) (*pooled, error) {
 		k.kernel.client = nil
 	}
 	if err == nil {
+		p.m.spoken.note(language, k.kernel.client.Info())
 		err = p.warmUp(ctx, k)
 	}
 	if err != nil {

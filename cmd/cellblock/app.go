@@ -73,6 +73,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
+	cfg.warnOfAbsent(a.backend.runtimes, a.logger)
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),

@@ -18,6 +18,9 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 		if err != nil {
 			return auth.Authority{}, "", err
 		}
+		if err := dev.Allow(a.access.Scopes()); err != nil {
+			return auth.Authority{}, "", err
+		}
 		return auth.AlwaysThere(dev.Verifier()), dev.TokenPath(), nil
 	}
 	authority, err := env.Open(ctx, audience, a.logger)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -90,9 +91,12 @@ func loadConfig(src sources) (*Config, error) {
 	return cfg, cfg.check()
 }
 
-// checkKey refuses unknown keys. images.* and profiles.* take any name below them.
+// languageKey is a key of one language's settings, as an environment variable's name has it, too.
+var languageKey = regexp.MustCompile(`^languages[._]([a-z0-9_]+)[._](idle_timeout|max_life)$`)
+
+// checkKey refuses unknown keys. images.* and languages.* take any language's name below them.
 func checkKey(key, origin string, known []string) error {
-	if slices.Contains(known, key) || strings.HasPrefix(key, "images.") {
+	if slices.Contains(known, key) || strings.HasPrefix(key, "images.") || languageKey.MatchString(key) {
 		return nil
 	}
 	err := fault.New(fault.Invalid, "configuration: unknown key %q (%s)", key, origin)
@@ -152,6 +156,8 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 			values["log.level"] = strings.ToLower(value)
 		case strings.HasPrefix(name, "CELLBLOCK_IMAGES_"):
 			values["images."+strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_IMAGES_"))] = value
+		case strings.HasPrefix(name, "CELLBLOCK_LANGUAGES_") && languageKey.MatchString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_"))):
+			values[languageKey.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_")), "languages.$1.$2")] = value
 		case strings.HasPrefix(name, "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
 			err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
 			if near := nearest.Of(name, names); near != "" {

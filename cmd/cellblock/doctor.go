@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -61,11 +62,11 @@ type doctor struct {
 	logger *slog.Logger
 }
 
-var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "data", "pool", "tokens"}
+var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "kernels", "data", "pool", "tokens"}
 
 func (d doctor) checks() map[string]func(context.Context) finding {
 	return map[string]func(context.Context) finding{
-		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "data": d.data, "pool": d.pool,
+		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "kernels": d.kernels, "data": d.data, "pool": d.pool,
 		"tokens": d.tokens,
 	}
 }
@@ -87,7 +88,7 @@ func (d doctor) report(ctx context.Context, w io.Writer) error {
 		f.print(w)
 	}
 	fmt.Fprintln(w)
-	switch containers, sandbox := ok["engine"] && ok["image"], ok["sandbox"] && ok["python"]; {
+	switch containers, sandbox := ok["engine"] && ok["image"], ok["sandbox"] && ok["kernels"]; {
 	case ok["shim"] && containers && d.cfg.Provisioner != "local":
 		fmt.Fprintln(w, "Kernels will run in containers.")
 	case ok["shim"] && sandbox && d.cfg.Provisioner != "docker":
@@ -135,7 +136,7 @@ func (d doctor) python(ctx context.Context) finding {
 // engine asks only whether an engine answers and holds its limits, image whether it has what kernels run in.
 func (d doctor) engine(ctx context.Context) finding {
 	f := finding{name: "engine"}
-	p, where, err := d.docker(ctx, nil)
+	p, where, err := d.docker(ctx)
 	if err != nil {
 		if f.err = err; d.cfg.Docker.Host == "" && os.Getenv("DOCKER_HOST") == "" {
 			f.notes = []string{"looked for: " + strings.Join(docker.Sockets(), ", ")}
@@ -149,29 +150,95 @@ func (d doctor) engine(ctx context.Context) finding {
 	return f
 }
 
+// image says which languages the engine's images bring.
 func (d doctor) image(ctx context.Context) finding {
 	f := finding{name: "image"}
-	catalogue, err := images.New(d.cfg.Images)
+	p, _, err := d.docker(ctx)
+	if err != nil {
+		f.err = fault.New(fault.Unavailable, "no engine to look for images in")
+		return f
+	}
+	defer p.Close()
+	look := &imageLanguages{library: p, named: d.cfg.Images, known: openKernelspecCache("")}
+	set, err := look.find(ctx)
 	if err != nil {
 		f.err = err
 		return f
 	}
-	var wanted []string
-	for _, l := range catalogue.All() {
-		wanted = append(wanted, l.Image)
+	var found []string
+	for _, l := range set.All() {
+		found = append(found, fmt.Sprintf("%s (%s)", l.Name, l.Image))
 	}
-	f.found = strings.Join(wanted, ", ")
-	p, _, err := d.docker(ctx, wanted)
-	if err != nil {
-		f.err = fault.New(fault.Unavailable, "%s: no engine to look in", f.found)
-		return f
+	f.found = strings.Join(found, ", ")
+	for _, problem := range look.problems {
+		f.notes = append(f.notes, problem.Error())
 	}
-	defer p.Close()
-	f.err = p.Health(ctx)
+	if missing := missingTargets(set); len(missing) > 0 {
+		f.notes = append(f.notes, "more languages: make image TARGETS=\""+strings.Join(missing, " ")+"\"")
+	}
 	return f
 }
 
-func (d doctor) docker(ctx context.Context, wanted []string) (*docker.Provisioner, string, error) {
+// missingTargets are the images of ours that would bring languages which are not there.
+func missingTargets(set *images.Set) []string {
+	var targets []string
+	for _, ours := range images.AllOurs() {
+		if _, err := set.Lookup(ours.Name); err != nil && !slices.Contains(targets, ours.Target) {
+			targets = append(targets, ours.Target)
+		}
+	}
+	return targets
+}
+
+// kernels says which languages have a kernel on this host, for the sandbox.
+func (d doctor) kernels(ctx context.Context) finding {
+	f := finding{name: "kernels"}
+	host, err := findHostLanguages(ctx, d.cfg)
+	if err != nil {
+		f.err = fault.New(fault.Unavailable, "no kernel on this host").WithHint("%s", fault.Hint(err))
+		return f
+	}
+	p, done, err := d.local(host.readPaths())
+	if err != nil {
+		f.err = err
+		return f
+	}
+	defer done()
+	set, err := host.usable(p.Check)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	f.found = strings.Join(set.Names(), ", ")
+	for _, problem := range host.problems {
+		f.notes = append(f.notes, problem.Error())
+	}
+	f.notes = append(f.notes, missingKernels(set)...)
+	return f
+}
+
+// missingKernels says what to type for the languages that have no kernel on this host.
+func missingKernels(set *images.Set) []string {
+	var packages, ours []string
+	for _, l := range images.AllOurs() {
+		switch _, err := set.Lookup(l.Name); {
+		case err == nil:
+		case l.Debian != "":
+			packages = append(packages, fmt.Sprintf("%s: apt-get install %s", l.Name, l.Debian))
+		default:
+			ours = append(ours, l.Name)
+		}
+	}
+	if len(ours) > 0 {
+		packages = append(packages, strings.Join(ours, ", ")+": make kernels")
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	return []string{"more languages: " + strings.Join(packages, "; ")}
+}
+
+func (d doctor) docker(ctx context.Context) (*docker.Provisioner, string, error) {
 	host, kind := d.cfg.Docker.Host, "engine"
 	if host == "" {
 		var err error
@@ -190,34 +257,19 @@ func (d doctor) docker(ctx context.Context, wanted []string) (*docker.Provisione
 	}
 	p, err := docker.New(docker.Config{
 		Host: host, Installation: "doctor", RunDir: runDir, Shim: shim, UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
-		AllowUnenforced: d.cfg.AllowUnenforced, Images: wanted, Logger: d.logger,
+		AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
 	})
 	return p, kind + " at " + host, err
 }
 
 func (d doctor) sandbox(ctx context.Context) finding {
 	f := finding{name: "sandbox"}
-	shim, err := findShim(d.cfg.Shim)
+	p, done, err := d.local(nil)
 	if err != nil {
 		f.err = err
 		return f
 	}
-	dir, err := os.MkdirTemp("", "cb")
-	if err != nil {
-		f.err = err
-		return f
-	}
-	defer os.RemoveAll(dir)
-	p, err := local.New(local.Config{
-		StateDir: filepath.Join(dir, "s"), RunDir: filepath.Join(dir, "r"), ShimPath: shim,
-		Sandbox: local.Sandbox(d.cfg.Sandbox), UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
-		AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
-	})
-	if err != nil {
-		f.err = err
-		return f
-	}
-	defer p.Close()
+	defer done()
 	if f.err = p.Health(ctx); f.err == nil {
 		f.found, f.notes = "bubblewrap", enforced(p.Capabilities())
 		if d.cfg.Sandbox == "none" {
@@ -225,6 +277,27 @@ func (d doctor) sandbox(ctx context.Context) finding {
 		}
 	}
 	return f
+}
+
+// local is the provisioner of sandboxes, which shows them some paths; done ends it.
+func (d doctor) local(readOnly []string) (p *local.Provisioner, done func(), err error) {
+	shim, err := findShim(d.cfg.Shim)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "cb")
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = local.New(local.Config{
+		StateDir: filepath.Join(dir, "s"), RunDir: filepath.Join(dir, "r"), ShimPath: shim, ReadOnlyPaths: readOnly,
+		Sandbox: local.Sandbox(d.cfg.Sandbox), UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
+		AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p, func() { _, _ = p.Close(), os.RemoveAll(dir) }, nil
 }
 
 func (d doctor) data(context.Context) finding {

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
+	"cellblock/images"
 	"cellblock/internal/fault"
 )
 
@@ -114,7 +115,7 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 	if o.timeout != 0 {
 		args["timeout_seconds"] = int(math.Ceil(o.timeout.Seconds()))
 	}
-	result, err := callTool(ctx, c, executePrefix+o.language, args)
+	result, err := callTool(ctx, c, executePrefix+images.Name(o.language), args)
 	if errors.Is(err, mcp.ErrInvalidParams) {
 		err = unknownLanguage(ctx, c, o.language, err)
 	}

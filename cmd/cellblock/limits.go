@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -45,6 +46,15 @@ func addLimitFlags(flags *pflag.FlagSet) {
 			usage += fmt.Sprintf(" (default %v)", value)
 		}
 		flags.String(flagName(l.key), "", usage)
+	}
+}
+
+// warnOfAbsent tells of settings for languages that do not run here: their names may be misspelt.
+func (c *Config) warnOfAbsent(runtimes map[string]sessions.Runtime, logger *slog.Logger) {
+	for name, l := range c.Languages {
+		if _, ok := runtimes[name]; !ok && l != (LanguageConfig{}) {
+			logger.Warn("there are settings for a language that does not run here", "key", "languages."+name)
+		}
 	}
 }
 

@@ -111,13 +111,20 @@ func TestLanguagesHaveEndsOfTheirOwn(t *testing.T) {
 	if p := r["python"]; p.IdleTimeout != 2*time.Hour || p.MaxLife != 0 || p.Image != "x" || r["r"].IdleTimeout != 0 {
 		t.Errorf("%+v", r)
 	}
+	if cfg, err = load(t, "languages: {r: {max_life: 3h}}", []string{"CELLBLOCK_LANGUAGES_WOLFRAM_LANGUAGE_IDLE_TIMEOUT=4h"}); err != nil {
+		t.Fatal(err)
+	}
+	r = cfg.withEnds(map[string]sessions.Runtime{"wolfram_language": {}, "r": {}})
+	if r["r"].MaxLife != 3*time.Hour || r["wolfram_language"].IdleTimeout != 4*time.Hour {
+		t.Errorf("%+v", r)
+	}
 	if cfg, err = load(t, "", []string{"CELLBLOCK_LANGUAGES_PYTHON_MAX_LIFE=0"}); err != nil {
 		t.Fatal(err)
 	}
 	if p := cfg.withEnds(map[string]sessions.Runtime{"python": {}})["python"]; p.MaxLife >= 0 {
 		t.Errorf("without end: %+v", p)
 	}
-	if _, err := load(t, "languages: {pyton: {idle_timeout: 2h}}", nil); err == nil || !strings.Contains(fault.Text(err), "languages.python.idle_timeout") {
+	if _, err := load(t, "languages: {r: {idle_timeuot: 2h}}", nil); err == nil || !strings.Contains(fault.Text(err), "languages.r.idle_timeuot") {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/notebook"
 )
@@ -42,7 +43,7 @@ cell that ends with an error, unless that cell has the tag raises-exception. Exi
 			if err != nil {
 				return err
 			}
-			o.language = cmp.Or(o.language, book.Language(), "python")
+			o.language = cmp.Or(images.Name(cmp.Or(o.language, book.Language())), "python")
 			graceful, _, release := stopSignals(cmd.Context())
 			defer release()
 			return o.run(graceful, cfg, codeOf(book), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -61,16 +61,6 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	if err != nil {
 		return nil, err
 	}
-	catalogue, err := images.New(cfg.Images)
-	if err != nil {
-		return nil, err
-	}
-	runtimes := map[string]sessions.Runtime{}
-	var wanted []string
-	for _, l := range catalogue.All() {
-		runtimes[l.Name] = runtimeOf(l)
-		wanted = append(wanted, l.Image)
-	}
 	host, where := cfg.Docker.Host, "containers of "+cfg.Docker.Host
 	if host == "" {
 		found, kind, err := docker.Find(ctx)
@@ -82,16 +72,40 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	p, err := docker.New(docker.Config{
 		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation, Slot: slot,
 		Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
-		AllowUnenforced: cfg.AllowUnenforced, Images: wanted, Logger: logger,
+		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Health(ctx); err != nil {
+	runtimes, err := engineRuntimes(ctx, cfg, p, logger)
+	if err != nil {
 		_ = p.Close()
 		return nil, err
 	}
 	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
+}
+
+// engineRuntimes is what languages run as on a container engine, which can launch all of it.
+func engineRuntimes(ctx context.Context, cfg *Config, p *docker.Provisioner, logger *slog.Logger) (map[string]sessions.Runtime, error) {
+	if err := p.Health(ctx); err != nil {
+		return nil, err
+	}
+	f := &imageLanguages{library: p, named: cfg.Images, known: openKernelspecCache(filepath.Join(cfg.DataDir, "kernelspecs.json"))}
+	set, err := f.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.known.save(logger)
+	var wanted []string
+	for _, l := range set.All() {
+		wanted = append(wanted, l.Image)
+	}
+	slices.Sort(wanted)
+	p.Require(slices.Compact(wanted))
+	for _, err := range f.problems {
+		logger.Warn("an image's kernel is not used", "error", err, "hint", fault.Hint(err))
+	}
+	return runtimesOf(set), nil
 }
 
 func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
@@ -99,24 +113,13 @@ func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	python, err := findPython(ctx, cfg.Python)
+	host, err := findHostLanguages(ctx, cfg)
 	if err != nil {
 		return nil, err
-	}
-	catalogue, err := images.New(nil)
-	if err != nil {
-		return nil, err
-	}
-	runtimes := map[string]sessions.Runtime{}
-	for _, l := range catalogue.All() {
-		if l.Name == "python" {
-			l.Argv[0] = python.Path
-		}
-		runtimes[l.Name] = runtimeOf(l)
 	}
 	p, err := local.New(local.Config{
 		StateDir: filepath.Join(cfg.DataDir, "local"), Slot: slot, RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
-		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: python.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
+		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: host.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
 		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
@@ -126,18 +129,42 @@ func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Lo
 		_ = p.Close()
 		return nil, err
 	}
-	where := "bubblewrap sandbox, Python " + python.Version
-	if cfg.Sandbox == "none" {
-		where = "NO SANDBOX, Python " + python.Version
+	set, err := host.usable(p.Check)
+	if err != nil {
+		_ = p.Close()
+		return nil, err
 	}
-	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
+	for _, err := range host.problems { // other programs' kernels may be among them: doctor tells
+		logger.Debug("a kernel of this host is not used", "error", err, "hint", fault.Hint(err))
+	}
+	where := "bubblewrap sandbox"
+	if cfg.Sandbox == "none" {
+		where = "NO SANDBOX"
+	}
+	return &backend{Provisioner: p, runtimes: runtimesOf(set), where: where + host.where()}, nil
+}
+
+// runtimesOf is what languages run as.
+func runtimesOf(set *images.Set) map[string]sessions.Runtime {
+	runtimes := map[string]sessions.Runtime{}
+	for _, l := range set.All() {
+		runtimes[l.Name] = runtimeOf(l)
+	}
+	return runtimes
 }
 
 func runtimeOf(l images.Language) sessions.Runtime {
-	return sessions.Runtime{Image: l.Image, Variables: l.Variables, RunFile: l.RunFile, Kernelspec: kernels.Kernelspec{
+	return sessions.Runtime{
+		Image: l.Image, Variables: l.Variables, RunFile: l.RunFile, Kernelspec: kernelspecOf(l),
+		Title: l.Title, Note: l.Note, Endings: l.Endings,
+	}
+}
+
+func kernelspecOf(l images.Language) kernels.Kernelspec {
+	return kernels.Kernelspec{
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
 		InterruptMode: l.InterruptMode, Transport: l.Transport,
-	}}
+	}
 }
 
 // findShim returns the path of the shim's binary: the configured one, or the one beside this program.

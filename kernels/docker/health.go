@@ -12,7 +12,8 @@ import (
 	"cellblock/internal/fault"
 )
 
-// Health returns nil when the engine answers, enforces what it must, and has the images of Config.Images.
+// Health returns nil when the engine answers, enforces what it must, and has the images of Config.Images or
+// Require.
 func (p *Provisioner) Health(ctx context.Context) error {
 	e, err := p.engine(ctx)
 	if err != nil {
@@ -25,12 +26,22 @@ func (p *Provisioner) Health(ctx context.Context) error {
 	if err := p.usable(e); err != nil {
 		return err
 	}
-	for _, image := range p.cfg.Images {
+	p.mu.Lock()
+	wanted := p.images
+	p.mu.Unlock()
+	for _, image := range wanted {
 		if _, err := e.image(ctx, image); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Require names the images that Health asks for from now on, instead of those of Config.Images.
+func (p *Provisioner) Require(images []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.images = images
 }
 
 // usable returns why kernels cannot be launched on an engine that answers.

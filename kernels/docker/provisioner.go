@@ -38,8 +38,9 @@ type Provisioner struct {
 	started time.Time
 
 	meeting chan struct{} // held while the engine is being met
-	mu      sync.Mutex    // guards met
+	mu      sync.Mutex    // guards met and images
 	met     *engine
+	images  []string // that Health asks for
 
 	shimOnce sync.Once
 	shim     shimFile
@@ -58,7 +59,7 @@ func New(cfg Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioner{cfg: cfg, started: time.Now(), meeting: make(chan struct{}, 1)}
+	p := &Provisioner{cfg: cfg, images: cfg.Images, started: time.Now(), meeting: make(chan struct{}, 1)}
 	p.sweeper.start(cfg.Logger)
 	return p, nil
 }
@@ -158,9 +159,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 		}
 	}
 	p.sweepFolders(ctx, e)
-	if e.files == FilesVolume {
-		p.sweepHelpers(ctx, e)
-	}
+	p.sweepHelpers(ctx, e)
 	return refs, nil
 }
 

@@ -187,7 +187,7 @@ func (p *Provisioner) withVolume(ctx context.Context, e *engine, image, name, ta
 	return use(helper)
 }
 
-// sweepHelpers removes containers that reach volumes for a process that is no more.
+// sweepHelpers removes containers that reach volumes, or show an image's files, for a process that is no more.
 func (p *Provisioner) sweepHelpers(ctx context.Context, e *engine) {
 	ours := filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelHelper))
 	list, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})

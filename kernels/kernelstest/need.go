@@ -34,14 +34,7 @@ func Need(t testing.TB, ok bool, what string) {
 var Python = hostPython()
 
 func hostPython() kernels.Kernelspec {
-	catalogue, err := images.New(nil)
-	if err != nil {
-		panic(err) // nothing is configured, so nothing can be wrong
-	}
-	l, err := catalogue.Lookup("python")
-	if err != nil {
-		panic(err)
-	}
+	l := images.Python(images.PythonInterpreter)
 	return kernels.Kernelspec{
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
 		InterruptMode: l.InterruptMode, Transport: l.Transport,

@@ -42,6 +42,9 @@ func (*Provisioner) List(context.Context) ([]kernels.Ref, error) { return nil, n
 // Health says that Linux is needed.
 func (*Provisioner) Health(context.Context) error { return unsupported() }
 
+// Check says that Linux is needed.
+func (*Provisioner) Check(kernels.Kernelspec) error { return unsupported() }
+
 // Capabilities says that nothing is enforced.
 func (*Provisioner) Capabilities() kernels.Capabilities { return kernels.Capabilities{} }
 

@@ -66,6 +66,10 @@ func (p *Provisioner) checkWorkspace(path string) error {
 	return nil
 }
 
+// Check returns why kernels of a kernelspec cannot be launched here, without trying: its program is missing, or is not
+// where the sandbox shows it. The error is Unavailable, and its hint says what to do.
+func (p *Provisioner) Check(k kernels.Kernelspec) error { return p.checkProgram(k) }
+
 // checkProgram makes sure that there is the program that a kernelspec starts, where the kernel will see it.
 func (p *Provisioner) checkProgram(k kernels.Kernelspec) error {
 	program, err := p.findProgram(k.Argv[0])

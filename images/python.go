@@ -1,0 +1,72 @@
+package images
+
+import (
+	_ "embed" // for the programs that kernels run
+	"encoding/json"
+	"strings"
+)
+
+// PythonInterpreter is where images have Python.
+const PythonInterpreter = "/usr/bin/python3"
+
+//go:embed python_threads.py
+var pythonThreads string
+
+//go:embed python_errors.py
+var pythonErrors string
+
+//go:embed python_pipes.py
+var pythonPipes string
+
+//go:embed python_interrupts.py
+var pythonInterrupts string
+
+//go:embed python_input.py
+var pythonInput string
+
+//go:embed python_pace.py
+var pythonPace string
+
+//go:embed python_kernel.py
+var pythonKernel string
+
+// pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
+// file could stand in for a module that the kernel needs; IPython does that itself, later.
+var pythonProgram = strings.Join([]string{
+	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonPipes, pythonInterrupts, pythonInput,
+	pythonPace, pythonKernel,
+}, "\n\n")
+
+//go:embed python_variables.py
+var pythonVariables string
+
+// pythonExpression runs a program in a namespace of its own and gives what its function describe_all returns. It relies on
+// no name that the user may have given another meaning, and defines none.
+func pythonExpression(program string) string {
+	literal, err := json.Marshal(program) // JSON's strings are strings of Python, too
+	if err != nil {
+		panic(err)
+	}
+	return `(lambda b, n: (b.exec(` + string(literal) + `, n), n["describe_all"]())[1])(__import__("builtins"), {"__name__": "cellblock"})`
+}
+
+// Python is IPython's kernel with an interpreter that has ipykernel. Its own history database is off: sessions keep
+// theirs, and it costs every cell 2 ms. The kernel's program travels in Argv, so that any image with ipykernel will do.
+func Python(interpreter string) Language {
+	return Language{
+		Name:          "python",
+		Title:         "Python",
+		DisplayName:   "Python 3",
+		Kernel:        "python3",
+		Argv:          []string{interpreter, "-c", pythonProgram, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
+		InterruptMode: "signal",
+		Transport:     "ipc",
+		// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
+		Env: map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
+			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
+		Endings:   []string{".py"},
+		Variables: pythonExpression(pythonVariables),
+		RunFile:   "__file__ = {path}\nexec(compile(open(__file__, 'rb').read(), __file__, 'exec'))",
+	}
+}

@@ -1,0 +1,74 @@
+//go:build linux
+
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellblock/internal/fault"
+)
+
+func TestReadArchive(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []*tar.Header{
+		{Name: "kernels/", Typeflag: tar.TypeDir},
+		{Name: "kernels/a/kernel.json", Typeflag: tar.TypeReg, Size: 1},
+		{Name: "kernels/a/logo.png", Typeflag: tar.TypeReg, Size: 1},
+		{Name: "kernels/../../../etc/kernel.json", Typeflag: tar.TypeReg, Size: 1},
+		{Name: "kernels/link/kernel.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+		{Name: "kernels/large/kernel.json", Typeflag: tar.TypeReg, Size: maxImageFile + 1},
+		{Name: "kernels/z/kernel.json", Typeflag: tar.TypeReg, Size: 1},
+	} {
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, h.Size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive := b.Bytes()
+	files := map[string][]byte{}
+	if err := readArchive(bytes.NewReader(archive), "/usr/share", "kernel.json", files); err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+		t.Fatal(err)
+	}
+	want := []string{"/usr/share/etc/kernel.json", "/usr/share/kernels/a/kernel.json", "/usr/share/kernels/z/kernel.json"}
+	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if err := readArchive(bytes.NewReader(archive[:700]), "/", "kernel.json", files); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("cut off: %v", err)
+	}
+}
+
+func TestImages(t *testing.T) {
+	onEach(t, func(t *testing.T, _ setting, host string) {
+		p := newProvisioner(t, Config{Host: host})
+		all, err := p.Images(t.Context(), "cellblock.languages")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(i Image) bool { return i.Name == "cellblock-python:latest" })
+		if i < 0 || !strings.Contains(all[i].Labels["cellblock.languages"], "python") || all[i].ID == "" || all[i].Size < 1<<20 {
+			t.Fatalf("%+v", all)
+		}
+		one, err := p.Image(t.Context(), all[i].Name)
+		if err != nil || one.ID == "" || !slices.Contains(one.Env, "HOME=/home/cellblock") {
+			t.Errorf("%+v, %v", one, err)
+		}
+		files, err := p.ReadImage(t.Context(), all[i].Name, "kernel.json", "/usr/share/jupyter/kernels", "/no/such/folder")
+		if err != nil || len(files) != 1 || !strings.Contains(string(files["/usr/share/jupyter/kernels/python3/kernel.json"]), "ipykernel") {
+			t.Errorf("%q, %v", files, err)
+		}
+		if _, err := p.ReadImage(t.Context(), "cellblock-absent:latest", "kernel.json", "/"); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "cellblock-absent") {
+			t.Errorf("an image that is not there: %v", err)
+		}
+	})
+}
