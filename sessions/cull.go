@@ -60,12 +60,13 @@ func (s *session) cull() {
 		s.cullMinted()
 		return
 	}
-	why := s.beginCull(now)
+	why := s.dueCull(now)
 	if why == "" {
 		return
 	}
 	s.log.Info("kernel is culled", "why", why)
 	s.addLoss(why, now)
+	s.lost(Culled)
 	unused := s.kernel
 	s.kernel = nil
 	if err := unused.dispose(stopGrace); err != nil {
@@ -73,15 +74,14 @@ func (s *session) cull() {
 	}
 }
 
-// beginCull takes the session into Culled, if its kernel's time is over, and says why.
-func (s *session) beginCull(now time.Time) (why string) {
+// dueCull says why the session's kernel is to be stopped, if its time is over.
+func (s *session) dueCull(now time.Time) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	end := s.ends()
 	if s.state != Idle || len(s.queue) > 0 || s.ending != nil || end.At.IsZero() || now.Before(end.At) {
 		return ""
 	}
-	s.setState(Culled)
 	if end.Unused {
 		return fmt.Sprintf("it was culled because no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.language)))
 	}

@@ -200,7 +200,7 @@ func (s *session) comeUp() error {
 func (s *session) ready(ctx context.Context) error {
 	if err := s.kernel.client.Ready(ctx); err != nil {
 		err = s.giveUp(ctx, err)
-		s.transition(Died)
+		s.lost(Died)
 		return err
 	}
 	s.manager.spoken.note(s.language, s.kernel.client.Info())

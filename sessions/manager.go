@@ -205,6 +205,7 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 	}
 	if m.cfg.Store != nil {
 		s.saver = newSaver(m.cfg.Store, StoredSession{Owner: k.owner, ID: k.id, Language: language, Created: s.created}, s.log)
+		s.saver.works = m.saveNow
 	}
 	if before := m.sessions[k]; before != nil {
 		s.after, s.before = before.gone, before
@@ -218,6 +219,17 @@ func (m *Manager) add(k key, language string, minted bool) *session {
 	m.sessions[k] = s
 	m.running.Go(s.run)
 	return s
+}
+
+// saveNow has what all sessions could not save saved now: one of them has found that the store works again.
+func (m *Manager) saveNow() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sessions {
+		if s.saver != nil {
+			s.saver.retry()
+		}
+	}
 }
 
 // forget drops a session that has ended, and remembers why.
@@ -277,8 +289,9 @@ func (m *Manager) Get(ctx context.Context, o Owner, id string) (Info, error) {
 	return s.info(), nil
 }
 
-// List describes the owner's sessions, the last used first.
-func (m *Manager) List(_ context.Context, o Owner) ([]Info, error) {
+// List describes the owner's sessions, the last used first; also those that a process has left which lives no more.
+func (m *Manager) List(ctx context.Context, o Owner) ([]Info, error) {
+	m.takeOverAll(ctx, o)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var infos []Info

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func (s *session) lose(death kernels.Death) *kernel {
 		at = time.Now()
 	}
 	s.addLoss(death.Cause, at)
-	s.transition(Died)
+	s.lost(Died)
 	s.log.Warn("kernel died", "cause", death.Cause, "generation", s.info().Generation)
 	dead := s.kernel
 	s.kernel = nil
@@ -55,6 +56,24 @@ func (s *session) addLoss(cause string, at time.Time) {
 	defer s.mu.Unlock()
 	s.news = append(s.news, lossSentence(s.key.id, s.generation, cause, at))
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
+}
+
+// lossTime bounds how long a session that has lost its kernel looks as before to those who list it, while the store does not
+// answer.
+const lossTime = time.Second
+
+// lost takes the session into a state without a kernel, once it is in the store that the kernel ended: what has been seen in
+// a list is so after a restart of the server, too.
+func (s *session) lost(to State) {
+	s.committed()
+	s.transition(to)
+}
+
+// committed waits a moment until what happened is in the store. Where it is not, that is said elsewhere.
+func (s *session) committed() {
+	if s.saver != nil {
+		_ = s.saver.flush(context.Background(), lossTime)
+	}
 }
 
 // lossSentence tells that a kernel of a session is no more.

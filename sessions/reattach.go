@@ -230,10 +230,10 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 func (s *session) kernelLost(l left, err error) {
 	now, why := time.Now(), whyLost(s.manager.cfg.Provisioner, l.kernel.Ref, err)
 	s.log.Warn("kernel not found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number, "error", err)
-	s.nothingLeft(fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
-		s.key.id, l.kernel.Number, s.past.Used.UTC().Format(clock), now.UTC().Format(clock), why))
 	s.save(GenerationEnded{Number: l.kernel.Number, Ended: now, Why: why})
 	s.closeLeft(l.cells, s.past.Used, "while no server ran the kernel ended: "+why)
+	s.nothingLeft(fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
+		s.key.id, l.kernel.Number, s.past.Used.UTC().Format(clock), now.UTC().Format(clock), why))
 }
 
 // whyLost says why a kernel of an earlier process cannot be gone on with, in the words of a sentence's end.
@@ -249,6 +249,7 @@ func whyLost(p kernels.Provisioner, ref kernels.Ref, err error) string {
 
 // nothingLeft notes that there is no kernel to go on with, and what the next cell is to be told of that.
 func (s *session) nothingLeft(news ...string) {
+	s.committed()
 	s.untouched = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,15 +264,15 @@ func (s *session) nothingLeft(news ...string) {
 // kernelEndedBefore writes down the end of what was open although the kernel's end is known.
 func (s *session) kernelEndedBefore(l left) {
 	g, at := l.kernel, s.past.Used
+	if g.Ended.After(at) {
+		at = g.Ended
+	}
+	s.closeLeft(l.cells, at, g.Why)
 	if g.Number > 0 && g.Why != "" {
 		s.nothingLeft(lossSentence(s.key.id, g.Number, g.Why, g.Ended))
 	} else {
 		s.nothingLeft()
 	}
-	if g.Ended.After(at) {
-		at = g.Ended
-	}
-	s.closeLeft(l.cells, at, g.Why)
 }
 
 // closeLeft writes down the end of cells that a process which was killed has left open; a cause says more than that.

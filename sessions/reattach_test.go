@@ -340,3 +340,32 @@ func TestCallersDoNotWaitForAKernelThatIsLookedFor(t *testing.T) {
 		}
 	})
 }
+
+// A list names the sessions of an earlier server that have no kernel any more, without anybody having used them: their kernel
+// ended before that server did, or while none ran.
+func TestListNamesSessionsThatLostTheirKernel(t *testing.T) {
+	for name, lose := range map[string]func(*life){
+		"before the server ended": func(l *life) { l.p.KillLast(); l.kill() },
+		"while no server ran":     func(l *life) { l.kill(); l.p.KillLast() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start()
+				runCell(t, m, "s", "x = 1")
+				lose(l)
+				m, _ = l.start()
+				infos, err := m.List(t.Context(), sessions.Alice)
+				if err != nil || len(infos) != 1 || infos[0].ID != "s" || infos[0].State != sessions.Died || infos[0].Executions != 1 {
+					t.Errorf("%+v, %v", infos, err)
+				}
+				if others, err := m.List(t.Context(), sessions.Bob); err != nil || len(others) != 0 {
+					t.Errorf("bob sees %+v, %v", others, err)
+				}
+				if e, _ := runCell(t, m, "s", "y"); e.Generation() != 2 || !strings.Contains(e.Preamble(), "(generation 1)") {
+					t.Errorf("generation %d is told %q", e.Generation(), e.Preamble())
+				}
+			})
+		})
+	}
+}

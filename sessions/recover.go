@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"cellblock/kernels"
 )
@@ -56,20 +57,52 @@ func (m *Manager) offers(language string) bool {
 	return ok
 }
 
-// takeOver makes a session of one that a process has left which does not live any more, if its kernel may run still. That
-// process may have been another than the last in this one's place. It is nil otherwise.
+// takeOver makes a session of one that a process has left which does not live any more: its kernel may run still, or nobody
+// has told yet why it does not. That process may have been another than the last in this one's place. It is nil otherwise.
 func (m *Manager) takeOver(ctx context.Context, k key) *session {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	past, err := m.stored(ctx, k.owner, k.id)
-	if err != nil || past.Held || !past.Closed.IsZero() || !m.offers(past.Language) {
-		return nil
-	}
-	generations, err := m.cfg.Store.Generations(ctx, past.Ref)
-	if n := len(generations); err != nil || n == 0 || !generations[n-1].Ended.IsZero() {
+	if err != nil || !m.orphaned(past) {
 		return nil
 	}
 	return m.takeBack(past)
+}
+
+// takeOverTime is how long a list waits until it is known what became of the sessions that it has taken over.
+const takeOverTime = 2 * time.Second
+
+// takeOverAll is takeOver for the sessions of an owner that were used last.
+func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
+	if m.cfg.Store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
+	defer cancel()
+	all, err := m.cfg.Store.Sessions(ctx, o)
+	if err != nil {
+		m.cfg.Logger.Warn("sessions that an earlier server has left cannot be looked for", "error", err)
+		return
+	}
+	all = slices.DeleteFunc(all, func(past StoredSession) bool { return !m.orphaned(past) })
+	var taken []*session
+	for _, past := range all[:min(len(all), maxDormant)] {
+		if s := m.takeBack(past); s != nil {
+			taken = append(taken, s)
+		}
+	}
+	for _, s := range taken {
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// orphaned tells whether nobody has ended a session that has had a kernel, nor goes on with it.
+func (m *Manager) orphaned(past StoredSession) bool {
+	return !past.Held && past.Closed.IsZero() && past.Generations > 0 && m.offers(past.Language)
 }
 
 // takeBack makes a session of one in the store; what its runner does first is to look for its kernel. It is nil when

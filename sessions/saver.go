@@ -31,6 +31,11 @@ type saver struct {
 	timer   *time.Timer
 	stopped bool // it will not be started any more
 	changed chan struct{}
+	tries   int           // attempts that have ended
+	again   chan struct{} // has room for one: the goroutine's rest is to end
+
+	// works is called when the store works again.
+	works func()
 
 	quit  chan struct{}
 	ended sync.WaitGroup
@@ -52,6 +57,8 @@ const (
 	maxEntries = 256
 	// maxWaiting bounds what waits for a store that does not work.
 	maxWaiting = 20_000
+	// askTime is how long whoever wants something saved waits for another attempt, where the last has failed.
+	askTime = 200 * time.Millisecond
 )
 
 // errStuck is why something is not saved when the store neither works nor fails.
@@ -59,7 +66,7 @@ var errStuck error = fault.New(fault.Unavailable, "the history's disk does not a
 	WithHint("look at the disk of the data folder")
 
 func newSaver(store Store, want StoredSession, log *slog.Logger) *saver {
-	return &saver{store: store, want: want, log: log, changed: make(chan struct{}), quit: make(chan struct{})}
+	return &saver{store: store, want: want, log: log, changed: make(chan struct{}), again: make(chan struct{}, 1), works: func() {}, quit: make(chan struct{})}
 }
 
 // open claims the session. It returns Conflict when another process has it; when the store does not work the session goes
@@ -207,8 +214,18 @@ func (s *saver) rest(pause time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
+	case <-s.again:
+		return true
 	case <-s.quit:
 		return false
+	}
+}
+
+// retry ends the rest before the next attempt.
+func (s *saver) retry() {
+	select {
+	case s.again <- struct{}{}:
+	default:
 	}
 }
 
@@ -279,11 +296,16 @@ func (s *saver) commit(changes []Change) error {
 // saved takes the first n entries off, and puts records that have more in their place.
 func (s *saver) saved(n int, again []entry) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	recovered := s.err != nil
 	s.waiting = append(again, s.waiting[n:]...)
 	s.done += uint64(n - len(again))
 	s.err = nil
+	s.tries++
 	s.broadcast()
+	s.mu.Unlock()
+	if recovered {
+		s.works()
+	}
 }
 
 // note remembers that an attempt failed.
@@ -291,6 +313,7 @@ func (s *saver) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+	s.tries++
 	s.broadcast()
 }
 
@@ -322,20 +345,29 @@ func (s *saver) trouble() error {
 }
 
 // flush returns when everything that was added so far is in the store. The error says why it is not: the store does not
-// work (it will still be saved if that changes), has not moved on for so long, or ctx has ended.
+// work (it will still be saved if that changes), has not moved on for so long, or ctx has ended. Where the last attempt has
+// failed another one is made, which must not take long.
 func (s *saver) flush(ctx context.Context, most time.Duration) error {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	s.mu.Lock()
 	s.hurry()
-	target := s.added
-	for s.done < target && s.err == nil {
+	target, tries, failed := s.added, s.tries, s.err
+	wait := most
+	if failed != nil && !s.lost {
+		s.retry()
+		wait = min(most, askTime)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for s.done < target && (s.err == nil || failed != nil && s.tries == tries) {
 		changed := s.changed
 		s.mu.Unlock()
 		select {
 		case <-changed:
 			timer.Reset(most)
 		case <-timer.C:
+			if err := s.trouble(); err != nil {
+				return err
+			}
 			return errStuck
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -199,10 +199,14 @@ func TestStoreThatFails(t *testing.T) {
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("six cells waited %v for the disk", waited)
 		}
+		time.Sleep(time.Minute) // the pauses are long by now
 		store.Fail(nil)
-		time.Sleep(time.Minute)
 		if _, r := runCell(t, m, "new", "after"); r.Unsaved != nil {
 			t.Errorf("after the disk works again: %v", r.Unsaved)
+		}
+		synctest.Wait()
+		if stored, err := store.Session(t.Context(), sessions.Alice, "old"); err != nil || stored.Executions != 4 {
+			t.Errorf("the other session has %d cells in the store, %v", stored.Executions, err)
 		}
 		shutdown(t, m)
 		m = sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store.Another() })
@@ -388,4 +392,32 @@ func (c *counting) Commit(ctx context.Context, ref sessions.SessionRef, changes 
 	c.commits++
 	c.mu.Unlock()
 	return c.Store.Commit(ctx, ref, changes...)
+}
+
+// What a list says of a kernel's end is in the store already.
+func TestNoLossIsListedBeforeItIsCommitted(t *testing.T) {
+	for name, lose := range map[string]func(*sessions.FakeProvisioner){
+		"died":   func(p *sessions.FakeProvisioner) { p.KillLast() },
+		"culled": func(*sessions.FakeProvisioner) { time.Sleep(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, p := storetest.NewMemory(), &sessions.FakeProvisioner{}
+				m := sessions.NewTestManager(t, p, func(c *sessions.Config) { c.Store, c.IdleTimeout = store, time.Minute })
+				defer m.Shutdown(context.Background())
+				runCell(t, m, "s", "x")
+				release := store.Block()
+				lose(p)
+				synctest.Wait()
+				if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.State != sessions.Idle {
+					t.Errorf("before it is committed: %s, %v", info.State, err)
+				}
+				release()
+				synctest.Wait()
+				if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || string(info.State) != name {
+					t.Errorf("then: %s, %v", info.State, err)
+				}
+			})
+		})
+	}
 }
