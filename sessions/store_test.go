@@ -199,7 +199,7 @@ func TestStoreThatFails(t *testing.T) {
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("six cells waited %v for the disk", waited)
 		}
-		time.Sleep(time.Minute) // the pauses are long by now
+		time.Sleep(50 * time.Second) // the pauses are long by now
 		store.Fail(nil)
 		if _, r := runCell(t, m, "new", "after"); r.Unsaved != nil {
 			t.Errorf("after the disk works again: %v", r.Unsaved)
