@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/request"
 )
 
 // BearerOptions say how RequireBearer and InsufficientScope answer.
@@ -120,8 +121,7 @@ func (o BearerOptions) refuse(w http.ResponseWriter, r *http.Request, err error)
 		level = slog.LevelInfo // how every client starts
 	}
 	kind := fault.KindOf(err)
-	o.logger().Log(r.Context(), level, "request refused",
-		"reason", err.Error(), "kind", kind.String(), "remote", r.RemoteAddr, "path", r.URL.Path)
+	o.log(r, level, err)
 
 	code := ""
 	switch {
@@ -140,12 +140,23 @@ func (o BearerOptions) refuse(w http.ResponseWriter, r *http.Request, err error)
 	writeError(w, kind.HTTPStatus(), code, err)
 }
 
+// log writes why a request is refused, under the name that it has in other lines, and whose it is: behind a proxy, the
+// client's address (request.Info).
+func (o BearerOptions) log(r *http.Request, level slog.Level, err error, more ...any) {
+	info, client := request.FromContext(r.Context()), r.RemoteAddr
+	if info.Address != "" {
+		client = info.Address
+	}
+	o.logger().Log(r.Context(), level, "request refused", append([]any{
+		"request", info.ID, "client", client, "path", r.URL.Path, "reason", logged(err), "kind", fault.KindOf(err).String()}, more...)...)
+}
+
 // RequireScope lets only requests through, behind RequireBearer, whose token carries a scope.
 func RequireScope(scope string, o BearerOptions) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if p, ok := FromContext(r.Context()); !ok || !p.Has(scope) {
-				InsufficientScope(w, o, NeedsScope("this", scope))
+				InsufficientScope(w, r, o, NeedsScope("this", scope))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -156,9 +167,9 @@ func RequireScope(scope string, o BearerOptions) func(http.Handler) http.Handler
 // InsufficientScope answers a request whose token holds but lacks scopes, as the error of NeedsScope says: 403 with
 // WWW-Authenticate, so that a client can ask its user for more (RFC 6750, section 3.1; MCP, "Authorization", "Scope
 // challenge").
-func InsufficientScope(w http.ResponseWriter, o BearerOptions, err error) {
+func InsufficientScope(w http.ResponseWriter, r *http.Request, o BearerOptions, err error) {
 	scopes := ScopesIn(err)
-	o.logger().Info("request refused", "reason", err.Error(), "kind", fault.Forbidden.String(), "scopes", scopes)
+	o.log(r, slog.LevelInfo, err, "scopes", scopes)
 	w.Header().Set("WWW-Authenticate", o.challenge(codeInsufficientScope, err, scopes))
 	writeError(w, fault.Forbidden.HTTPStatus(), codeInsufficientScope, err)
 }

@@ -133,10 +133,10 @@ func checkChallenge(t *testing.T, got, code string) {
 	}
 }
 
-// checkLog wants reason, kind and remote address, and nothing of the header.
+// checkLog wants reason, kind, the request's name and whose it is, and nothing of the header.
 func checkLog(t *testing.T, log, reason string, headers []string) {
 	t.Helper()
-	for _, want := range []string{reason, "kind=", "remote=192.0.2.1:1234", "path=/mcp"} {
+	for _, want := range []string{reason, "kind=", "client=192.0.2.1:1234", "path=/mcp", "request="} {
 		if !strings.Contains(log, want) {
 			t.Errorf("log lacks %q: %s", want, log)
 		}
@@ -186,7 +186,7 @@ func TestInsufficientScope(t *testing.T) {
 	w := httptest.NewRecorder()
 	var log bytes.Buffer
 	o := BearerOptions{ResourceMetadata: testMetadata, ScopePrefix: "api://cells/", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	InsufficientScope(w, o, NeedsScope("this", "files:read", "files:write"))
+	InsufficientScope(w, httptest.NewRequest("POST", "/mcp", nil), o, NeedsScope("this", "files:read", "files:write"))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("status %d", w.Code)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/loopback"
 )
 
 const (
@@ -88,7 +88,7 @@ func checkURL(u *url.URL) error {
 	switch {
 	case u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return fault.New(fault.Invalid, "%.200q is no address of an issuer", u.Redacted()).WithHint("Write it as https://issuer.example.com.")
-	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return nil
 	}
 	return fault.New(fault.Invalid, "%.200q is not https", u.Redacted()).
@@ -103,10 +103,4 @@ func checkNext(from, to *url.URL) error {
 	}
 	return fault.New(fault.Invalid, "%s leads away from https, to %.200q", from.Redacted(), to.Redacted()).
 		WithHint("Name the address of its keys in %s.", EnvJWKSURI)
-}
-
-// IsLoopback tells whether a host, without a port, is this machine by its name or address.
-func IsLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -335,6 +335,29 @@ func TestKeysOfASet(t *testing.T) {
 	}
 }
 
+// Issuers that publish several keys under one name, or none, have each of them serve.
+func TestKeysThatShareAName(t *testing.T) {
+	third, stranger := must(newRSAKey()), must(newRSAKey())
+	i := openFake(t, newFakeIssuer(
+		jwk(t, "same", &rsaKey().PublicKey), jwk(t, "same", &otherKey().PublicKey), jwk(t, "same", &ecKey().PublicKey),
+		jwk(t, "", &third.PublicKey), jwk(t, "", &ecKey().PublicKey, "alg", "ES256"),
+	), func(c *IssuerConfig) { c.Algorithms = []string{"RS256", "ES256"} })
+	for name, tt := range map[string]struct {
+		token token
+		want  string
+	}{
+		"the first":                   {token{header: kid("same")}, ""},
+		"the second":                  {token{header: kid("same"), key: otherKey()}, ""},
+		"of another algorithm":        {token{header: kid("same"), method: jwt.SigningMethodES256, key: ecKey()}, ""},
+		"without a name":              {token{key: third}, ""},
+		"without a name, the other":   {token{method: jwt.SigningMethodES256, key: ecKey()}, ""},
+		"the unnamed by another name": {token{header: kid("same"), key: third}, "signature"},
+		"nobody's":                    {token{header: kid("same"), key: stranger}, "signature"},
+	} {
+		t.Run(name, func(t *testing.T) { wantToken(t, i, tt.token.sign(t), tt.want) })
+	}
+}
+
 func TestOpenIssuerEndsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeIssuer()

@@ -32,7 +32,7 @@ func parseKeys(set []json.RawMessage, algorithms []string) (*keySet, error) {
 	if len(set) > maxKeys {
 		return nil, fault.New(fault.Unavailable, "the issuer publishes %d keys, at most %d are read", len(set), maxKeys)
 	}
-	storage := jwkset.NewMemoryStorage()
+	var all layers
 	ks := &keySet{}
 	for _, raw := range set {
 		key, kid, err := parseKey(raw, algorithms)
@@ -40,16 +40,33 @@ func parseKeys(set []json.RawMessage, algorithms []string) (*keySet, error) {
 			ks.unused = append(ks.unused, strings.TrimSpace(kid+" "+err.Error()))
 			continue
 		}
-		_ = storage.KeyWrite(context.Background(), key) // into memory: cannot fail
+		if all, err = all.with(key); err != nil {
+			return nil, fault.New(fault.Internal, "cannot make a key set: %w", err)
+		}
 		text, _ := json.Marshal(key.Marshal())
 		ks.prints = append(ks.prints, string(text))
 	}
-	choose, err := keyfunc.New(keyfunc.Options{Storage: storage})
-	if err != nil {
-		return nil, fault.New(fault.Internal, "cannot make a key set: %w", err)
-	}
-	ks.find = finder(storage, choose)
+	ks.find = all.find
 	return ks, nil
+}
+
+// layers are the keys of a set. Each holds one key of a name at most: issuers do publish several of one, though they should
+// not (RFC 7517, section 4.5), or without any.
+type layers []keyfunc.Keyfunc
+
+// with returns the layers with another key.
+func (l layers) with(key jwkset.JWK) (layers, error) {
+	ctx, kid := context.Background(), key.Marshal().KID
+	for _, layer := range l {
+		if _, err := layer.Storage().KeyRead(ctx, kid); err != nil { // there is none
+			return l, layer.Storage().KeyWrite(ctx, key)
+		}
+	}
+	layer, err := keyfunc.New(keyfunc.Options{Storage: jwkset.NewMemoryStorage()})
+	if err != nil {
+		return l, err
+	}
+	return append(l, layer), layer.Storage().KeyWrite(ctx, key)
 }
 
 // parseKey reads one key. Only the members that make a public key are looked at: no address in it is followed, and a private
@@ -94,37 +111,47 @@ func algorithmOf(key jwkset.JWK) string {
 var errUnknownKey = refused("the token is signed with a key that its issuer does not publish").
 	WithHint("Get a new token from the issuer that this server trusts.")
 
-// finder returns what finds the key of a token: by its kid, or all that go with its algorithm where it names none.
-func finder(storage jwkset.Storage, choose keyfunc.Keyfunc) jwt.Keyfunc {
-	return func(t *jwt.Token) (any, error) {
-		kid, named := t.Header["kid"]
-		if !named {
-			return keysFor(storage, t.Method.Alg())
-		}
-		name, isText := kid.(string)
-		if !isText {
-			return nil, refused("the token's kid is not text")
-		}
-		if _, err := storage.KeyRead(context.Background(), name); err != nil {
-			return nil, errUnknownKey
-		}
-		key, err := choose.Keyfunc(t)
-		if err != nil || checkFit(t.Method.Alg(), key.(crypto.PublicKey)) != nil {
-			return nil, refused("the token's algorithm does not go with its key")
-		}
-		return key, nil
-	}
-}
-
-func keysFor(storage jwkset.Storage, algorithm string) (any, error) {
-	all, err := storage.KeyReadAll(context.Background())
-	if err != nil {
-		return nil, err
+// find finds the keys of a token: by its kid, or all that go with its algorithm where it names none.
+func (l layers) find(t *jwt.Token) (any, error) {
+	kid, named := t.Header["kid"]
+	name, isText := kid.(string)
+	switch {
+	case !named:
+		return l.keysFor(t.Method.Alg())
+	case !isText:
+		return nil, refused("the token's kid is not text")
 	}
 	var fit jwt.VerificationKeySet
-	for _, key := range all {
-		if goesWith(key, algorithm) {
-			fit.Keys = append(fit.Keys, key.Key())
+	known := false
+	for _, layer := range l {
+		if _, err := layer.Storage().KeyRead(context.Background(), name); err != nil {
+			continue
+		}
+		known = true
+		if key, err := layer.Keyfunc(t); err == nil && checkFit(t.Method.Alg(), key.(crypto.PublicKey)) == nil {
+			fit.Keys = append(fit.Keys, key)
+		}
+	}
+	switch {
+	case !known:
+		return nil, errUnknownKey
+	case len(fit.Keys) == 0:
+		return nil, refused("the token's algorithm does not go with its key")
+	}
+	return fit, nil
+}
+
+func (l layers) keysFor(algorithm string) (any, error) {
+	var fit jwt.VerificationKeySet
+	for _, layer := range l {
+		all, err := layer.Storage().KeyReadAll(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range all {
+			if goesWith(key, algorithm) {
+				fit.Keys = append(fit.Keys, key.Key())
+			}
 		}
 	}
 	if len(fit.Keys) == 0 {

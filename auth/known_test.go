@@ -64,6 +64,29 @@ func TestFewTokensAreRemembered(t *testing.T) {
 	}
 }
 
+// Tokens with thousands of scopes are remembered as far as there is room, and are forgotten with what they took.
+func TestLargeTokensAreRememberedWithinBounds(t *testing.T) {
+	var k known
+	large := Principal{Expires: noon.Add(time.Hour), Scopes: make([]string, 8000)}
+	for n := range maxKnown {
+		var d digest
+		binary.BigEndian.PutUint64(d[:], uint64(n))
+		for range 2 {
+			k.add(d, large, noon, 0)
+		}
+		if _, ok := k.find(d, noon, 0); !ok {
+			t.Fatalf("the token that came last, the %dth, is not remembered", n)
+		}
+		total := 0
+		for _, p := range k.tokens {
+			total += weight(p)
+		}
+		if total != k.bytes || total > maxKnownBytes {
+			t.Fatalf("%d tokens take %d bytes, counted as %d", len(k.tokens), total, k.bytes)
+		}
+	}
+}
+
 // BenchmarkVerify holds a token that is new beside one that is known.
 func BenchmarkVerify(b *testing.B) {
 	signed := token{}.sign(b)

@@ -62,18 +62,18 @@ func (d *Dev) current() (Verifier, error) {
 	defer d.mu.Unlock()
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the key of dev mode cannot be read").WithHint("Start the server again: it makes a new one.")
+		return nil, keyTrouble(err)
 	}
 	if d.verify != nil && os.SameFile(info, d.info) && info.ModTime().Equal(d.info.ModTime()) && info.Size() == d.info.Size() {
 		return d.verify, nil
 	}
 	data, err := secretfile.Read(path)
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the key of dev mode cannot be read: %w", err).WithHint("%s", fault.Hint(err))
+		return nil, keyTrouble(err)
 	}
 	key, err := parseDevKey(path, data)
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the key of dev mode cannot be read: %w", err).WithHint("%s", fault.Hint(err))
+		return nil, keyTrouble(err)
 	}
 	verify, err := NewKeyVerifier(KeyConfig{
 		PublicKey: &key.PublicKey, Rules: Rules{Issuer: DevIssuer, Audiences: []string{DevAudience}, Now: d.now},

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,31 @@ func TestRotateEndsTokensAtOnce(t *testing.T) {
 	}
 	if _, err := verify(context.Background(), fresh); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("without a key: %v", err)
+	}
+}
+
+// A key that cannot be read is described to the log, and to callers without a word of where it lies.
+func TestTroubleWithTheKeyIsForTheLog(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"gone":               os.Remove,
+		"readable by others": func(path string) error { return os.Chmod(path, 0o644) },
+		"no key":             func(path string) error { return os.WriteFile(path, []byte("nonsense"), 0o600) },
+	} {
+		dir := t.TempDir()
+		dev, err := EnsureDev(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(filepath.Join(dir, devPrivateKey)); err != nil {
+			t.Fatal(err)
+		}
+		a := send(t, dev.Verifier(), "Bearer x.y.z")
+		if a.StatusCode != 503 || strings.Contains(fmt.Sprint(a.body), dir) || strings.Contains(fmt.Sprint(a.body), devPrivateKey) {
+			t.Errorf("%s: %d %v", name, a.StatusCode, a.body)
+		}
+		if !strings.Contains(a.log, filepath.Join(dir, devPrivateKey)) {
+			t.Errorf("%s: the log does not say where: %s", name, a.log)
+		}
 	}
 }
 

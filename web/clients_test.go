@@ -4,10 +4,27 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"cellblock/internal/request"
 )
+
+// A refused token is logged as the client's, not the proxy's, and under the name that the client was given.
+func TestARefusalIsLoggedAsTheClients(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.Proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")} })
+	got := s.ask("POST", "/mcp", "{}", "Authorization", "Bearer nonsense", "X-Forwarded-For", "198.51.100.9")
+	id := got.Header().Get("X-Request-Id")
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "request refused") {
+			if !strings.Contains(line, "client=198.51.100.9 ") || !strings.Contains(line, "request="+id+" ") || strings.Contains(line, "192.0.2.1") {
+				t.Errorf("%s", line)
+			}
+			return
+		}
+	}
+	t.Errorf("status %d, and nothing of it in\n%s", got.Code, s.log)
+}
 
 func TestWhoseARequestIs(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}

@@ -37,19 +37,30 @@ func LoadCertificates(cert, key string, logger *slog.Logger) (*Certificates, err
 	c := &Certificates{cert: cert, key: key, logger: logger, ended: make(chan struct{}), tried: make(chan struct{}, 1)}
 	pair, err := c.read()
 	if err != nil {
+		return nil, err // before anybody hears that the folder of a file that is not there cannot be watched
+	}
+	if err := c.beginWatch(); err != nil {
 		return nil, err
 	}
+	if pair, err = c.read(); err != nil { // what has changed until now, nobody would have told of
+		return nil, errors.Join(err, c.watcher.Close())
+	}
 	c.now.Store(pair)
-	if c.watcher, err = fsnotify.NewWatcher(); err != nil {
-		return nil, fault.New(fault.Unavailable, "cannot watch the certificate: %w", err).WithHint("Raise fs.inotify.max_user_instances.")
-	}
-	for _, file := range []string{cert, key} { // its folder: files are replaced, and links turned
-		if err := c.watcher.Add(filepath.Dir(file)); err != nil {
-			return nil, errors.Join(fault.New(fault.Unavailable, "cannot watch %s: %w", filepath.Dir(file), err), c.watcher.Close())
-		}
-	}
 	go c.watch()
 	return c, nil
+}
+
+// beginWatch has changes of the files told of.
+func (c *Certificates) beginWatch() (err error) {
+	if c.watcher, err = fsnotify.NewWatcher(); err != nil {
+		return fault.New(fault.Unavailable, "cannot watch the certificate: %w", err).WithHint("Raise fs.inotify.max_user_instances.")
+	}
+	for _, file := range []string{c.cert, c.key} { // its folder: files are replaced, and links turned
+		if err := c.watcher.Add(filepath.Dir(file)); err != nil {
+			return errors.Join(fault.New(fault.Unavailable, "cannot watch %s: %w", filepath.Dir(file), err), c.watcher.Close())
+		}
+	}
+	return nil
 }
 
 // Close ends the watch. Connections that there are go on.

@@ -44,7 +44,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		Owner: requestOwner, Key: a.key, AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
 		Authorize: a.admit, Logger: a.logger,
 		Forbidden: func(w http.ResponseWriter, r *http.Request, err error) {
-			auth.InsufficientScope(w, bearer, err)
+			auth.InsufficientScope(w, r, bearer, err)
 		},
 	})
 	return web.New(web.Config{

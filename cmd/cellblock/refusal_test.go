@@ -22,8 +22,8 @@ func TestRefusalsAreReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		auth.InsufficientScope(w, auth.BearerOptions{}, auth.NeedsScope("execute_python", "python:execute"))
+	behind := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth.InsufficientScope(w, r, auth.BearerOptions{}, auth.NeedsScope("execute_python", "python:execute"))
 	})
 	server := httptest.NewServer(auth.RequireBearer(dev.Verifier(), auth.BearerOptions{})(behind))
 	defer server.Close()
@@ -50,7 +50,7 @@ func TestRefusalsNameTheTokenToMake(t *testing.T) {
 		"python:execute": "`cellblock token`",
 	} {
 		answer := httptest.NewRecorder()
-		auth.InsufficientScope(answer, auth.BearerOptions{}, auth.NeedsScope("a tool", scope))
+		auth.InsufficientScope(answer, httptest.NewRequest("POST", "/mcp", nil), auth.BearerOptions{}, auth.NeedsScope("a tool", scope))
 		if said := fault.Text(refusalIn(answer.Body.Bytes())); !strings.Contains(said, want) {
 			t.Errorf("%s is missing in %s", want, said)
 		}

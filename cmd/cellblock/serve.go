@@ -11,6 +11,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/loopback"
 	"cellblock/web"
 )
 
@@ -68,7 +69,7 @@ func runServe(cmd *cobra.Command) error {
 // checkDevAddr keeps dev mode, whose token lies in a file, off the network.
 func checkDevAddr(env auth.EnvConfig, cfg *Config) error {
 	host, _, _ := net.SplitHostPort(cfg.Addr) // checked with the configuration
-	if !env.Dev() || cfg.DevAllowRemote || auth.IsLoopback(host) {
+	if !env.Dev() || cfg.DevAllowRemote || loopback.Is(host) {
 		return nil
 	}
 	return fault.New(fault.Invalid, "dev mode listens on loopback addresses only, and %s is none", cfg.Addr).

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/loopback"
 )
 
 // Guard refuses requests that a foreign web page made a browser send. MCP demands the check of Origin; the check of Host
@@ -66,7 +66,7 @@ func (g *Guard) Check(r *http.Request) error {
 // AllowsOrigin reports whether pages of an origin may call.
 func (g *Guard) AllowsOrigin(origin string) bool {
 	_, host, ok := parseOrigin(origin)
-	return g.Names(origin) || ok && isLoopback(host)
+	return g.Names(origin) || ok && loopback.Is(host)
 }
 
 // Names reports whether an origin is one of those that NewGuard was given; this machine's own are not, unless they are named.
@@ -79,11 +79,11 @@ func (g *Guard) Names(origin string) bool {
 // rebind: whoever can reach them needs no browser in between.
 func (g *Guard) allowsHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !isLoopback(hostOnly(local.String())) {
+	if !ok || !loopback.Is(hostOnly(local.String())) {
 		return true
 	}
 	host := strings.ToLower(r.Host)
-	return isLoopback(hostOnly(host)) || g.hosts[host] || g.hosts[hostOnly(host)]
+	return loopback.Is(hostOnly(host)) || g.hosts[host] || g.hosts[hostOnly(host)]
 }
 
 // parseOrigin returns an origin's usual spelling, without a default port, and its host.
@@ -105,13 +105,4 @@ func hostOnly(hostport string) string {
 		return host
 	}
 	return strings.Trim(hostport, "[]")
-}
-
-// isLoopback reports whether a host is this machine by name or address. A name that merely resolves to it is not.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
