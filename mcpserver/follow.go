@@ -62,6 +62,10 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 	defer p.stop()
 	at := from
 	for asked := true; asked; {
+		if p == nil && ask == nil {
+			v.err = awaitEnd(ctx, e, wait)
+			break
+		}
 		at, v.prompt, v.err = watch(ctx, e, at, wait, ask != nil, p.add)
 		if asked = v.prompt != nil; asked {
 			v.err = ask(ctx, e, v.prompt)
@@ -82,6 +86,20 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 		v.shown.place.shift = shiftOf(e.Number(), v.result)
 	}
 	return v
+}
+
+// awaitEnd waits until the cell ends or the wait is over, which is an error. It does not wake for every output.
+func awaitEnd(ctx context.Context, e *sessions.Execution, wait time.Duration) error {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	select {
+	case <-e.Done():
+		return nil
+	case <-over.C:
+		return errWaitOver
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // watch tells what a cell produces from an output on, until the cell ends, the wait is over, which is an error, or, if asked

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"cellblock/internal/words"
@@ -73,47 +72,66 @@ func (r *run) gaugeWorkspace() (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(r.s.ctx)
 	r.overran = make(chan int64, 1)
-	var watching sync.WaitGroup
-	watching.Go(func() { r.watchWorkspace(ctx) })
+	w := gauging{run: r, begin: r.s.gauge.size, known: !r.s.gauge.at.IsZero()}
+	stopped := make(chan struct{})
+	// Most cells end before the first measurement is due, and cost no goroutine.
+	first := time.AfterFunc(time.Until(w.due()), func() {
+		defer close(stopped)
+		w.untilEnd(ctx)
+	})
 	return func() {
 		cancel()
-		watching.Wait()
+		if !first.Stop() {
+			<-stopped
+		}
 	}
 }
 
-// watchWorkspace measures the workspace until the cell has ended or has taken too much, which it tells.
-func (r *run) watchWorkspace(ctx context.Context) {
-	s, limit := r.s, r.s.manager.cfg.WorkspaceBytes
-	begin, known := s.gauge.size, !s.gauge.at.IsZero()
-	for {
-		timer := time.NewTimer(time.Until(s.gauge.due(limit)))
+// gauging measures the workspace while one cell runs.
+type gauging struct {
+	*run
+	begin int64 // what it held when the cell began, if that is known
+	known bool
+}
+
+func (w *gauging) due() time.Time { return w.s.gauge.due(w.s.manager.cfg.WorkspaceBytes) }
+
+// untilEnd measures until the cell has ended or has taken too much, which it tells.
+func (w *gauging) untilEnd(ctx context.Context) {
+	for w.measure(ctx) {
+		timer := time.NewTimer(time.Until(w.due()))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		}
-		started := time.Now()
-		size, err := measure(ctx, s.folder())
-		if ctx.Err() != nil {
-			return
-		}
-		s.gauge.at = time.Now()
-		s.gauge.took = s.gauge.at.Sub(started)
-		if err != nil {
-			s.log.Warn("the workspace cannot be measured", "error", files.Pathless(err))
-			return
-		}
-		if !known { // it is what earlier cells have left, or so it must be taken
-			begin, known = size, true
-		}
-		tooMuch := s.gauge.note(size, begin, limit)
-		s.setOverfull(size > limit, size)
-		if tooMuch {
-			r.overran <- size
-			return
-		}
 	}
+}
+
+// measure measures once, and tells whether to go on.
+func (w *gauging) measure(ctx context.Context) (goOn bool) {
+	s, limit := w.s, w.s.manager.cfg.WorkspaceBytes
+	started := time.Now()
+	size, err := measure(ctx, s.folder())
+	if ctx.Err() != nil {
+		return false
+	}
+	s.gauge.at = time.Now()
+	s.gauge.took = s.gauge.at.Sub(started)
+	if err != nil {
+		s.log.Warn("the workspace cannot be measured", "error", files.Pathless(err))
+		return false
+	}
+	if !w.known { // it is what earlier cells have left, or so it must be taken
+		w.begin, w.known = size, true
+	}
+	tooMuch := s.gauge.note(size, w.begin, limit)
+	s.setOverfull(size > limit, size)
+	if tooMuch {
+		w.overran <- size
+	}
+	return !tooMuch
 }
 
 // folder is the session's workspace on this host; empty, and never the folder of all workspaces, if it has none.

@@ -23,6 +23,7 @@ var version = "dev"
 func main() {
 	if slices.Contains(os.Args, "serve") || slices.Contains(os.Args, "stdio") {
 		timerslack.Widen()
+		raiseHeapFloor()
 	}
 	switch err := newRoot().Execute(); {
 	case errors.Is(err, errCellFailed):

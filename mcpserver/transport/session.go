@@ -24,8 +24,8 @@ type session struct {
 	out    *outlet
 	listen string // the id of the subscriptions/listen request that this session serves, "" for all others
 
-	// Notifications that are sent by mcp-go's own functions come through a channel. The goroutine that empties it
-	// starts with the first of them.
+	// Notifications that are sent by mcp-go's own functions come through a channel. It is made with the first of them, and
+	// so is the goroutine that empties it: most requests have none, and room for many is a tenth of what a call allocates.
 	queue chan mcp.JSONRPCNotification
 	pump  sync.Once
 	stop  chan struct{}
@@ -42,8 +42,7 @@ const queued = 256
 func newSession(id string, c *client, out *outlet) *session {
 	return &session{
 		client: c, id: id, out: out,
-		queue: make(chan mcp.JSONRPCNotification, queued),
-		stop:  make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -58,7 +57,10 @@ func (s *session) Initialized() bool { return true }
 
 // NotificationChannel returns the channel for mcp-go's own notifications and sees to it that it is emptied.
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
-	s.pump.Do(func() { go s.forward() })
+	s.pump.Do(func() {
+		s.queue = make(chan mcp.JSONRPCNotification, queued)
+		go s.forward()
+	})
 	return s.queue
 }
 

@@ -20,9 +20,9 @@
 //
 // # Who writes
 //
-// One goroutine writes (writer.go). What is handed in while it commits waits and goes into the next transaction together,
-// so that many small commits cost as much as a few; one alone is written at once. Each batch has a savepoint of its own:
-// one that contradicts what is there fails alone. Readers have connections of their own and see the last commit; none
+// One writes at a time (writer.go): whoever comes first, in his own goroutine. What is handed in while he commits waits and
+// goes into the next transaction together, so that many small commits cost as much as a few; one alone is written at once.
+// Each batch has a savepoint of its own, or a transaction: one that contradicts what is there fails alone. Readers have connections of their own and see the last commit; none
 // keeps a transaction open between pages, so the log can always be folded.
 //
 // Several processes may use one folder. SQLite lets one write at a time and the others wait (busy_timeout). A session is

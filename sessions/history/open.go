@@ -106,7 +106,7 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	if s.writer, err = startWriter(ctx, write, o.Folder, s.blobs, s.log); err != nil {
+	if s.writer, err = newWriter(ctx, write, o.Folder, s.blobs, s.log); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
 	left, err := s.unpurged(ctx)

@@ -11,7 +11,8 @@ import (
 	"cellblock/internal/fault"
 )
 
-// writer is the one goroutine that changes the database. Whatever waits when it comes around goes into one transaction.
+// writer changes the database, one transaction at a time. There is no goroutine for it: who comes while nobody writes makes
+// the transaction himself, and so wakes nobody; who comes meanwhile waits, and all who wait share the next one.
 type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
@@ -19,12 +20,16 @@ type writer struct {
 	log   *slog.Logger
 	files keeper // of the folder's files
 
-	jobs    chan *job
-	quit    chan struct{}
-	once    sync.Once
+	mu      sync.Mutex
+	waiting []*job
+	busy    bool // somebody writes
+	stopped bool
+
+	quit    chan struct{} // closed by stop
 	ended   sync.WaitGroup
 	trouble atomic.Pointer[error] // of the last attempt; nil while it works
 
+	// What follows belongs to who writes.
 	statements map[string]*sql.Stmt
 	freed      []string // blobs that may be named by no row any more, once this transaction is committed
 	refused    []string // blobs of jobs that were undone
@@ -45,69 +50,78 @@ const (
 
 var errClosed error = fault.New(fault.Unavailable, "the history was closed")
 
-func startWriter(ctx context.Context, db *sql.DB, folder string, files blobs, log *slog.Logger) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, folder string, files blobs, log *slog.Logger) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{
-		db: db, conn: conn, blobs: files, log: log, files: keeper{folder: folder}, jobs: make(chan *job, maxJobs), quit: make(chan struct{}),
+	return &writer{
+		db: db, conn: conn, blobs: files, log: log, files: keeper{folder: folder}, quit: make(chan struct{}),
 		statements: map[string]*sql.Stmt{},
-	}
-	w.ended.Go(w.loop)
-	return w, nil
+	}, nil
 }
 
 // submit has changes made and waits until they are on disk. When ctx ends first they may still be made.
 func (w *writer) submit(ctx context.Context, do func(*writer) error) error {
 	j := &job{do: do, done: make(chan error, 1)}
-	select {
-	case w.jobs <- j:
-	case <-w.quit:
-		return errClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	switch first := w.queue(j); {
+	case first && ctx.Done() == nil:
+		w.write()
+	case first: // a disk that hangs must not hold up who wants to give up
+		go w.write()
 	}
 	select {
 	case err := <-j.done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-w.quit:
-	}
-	// It stops once it has answered those that it has taken; the others never run.
-	w.ended.Wait()
-	select {
-	case err := <-j.done:
-		return err
-	default:
-		return errClosed
 	}
 }
 
-func (w *writer) loop() {
-	for {
-		select {
-		case <-w.quit:
-			return
-		case j := <-w.jobs:
-			w.serve(w.gather(j))
-		}
+// queue has a job wait, and reports whether the caller is to write.
+func (w *writer) queue(j *job) (first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		j.done <- errClosed
+		return false
 	}
+	w.waiting = append(w.waiting, j)
+	if w.busy {
+		return false
+	}
+	w.busy = true
+	w.ended.Add(1)
+	return true
 }
 
-// gather takes what waits behind a job.
-func (w *writer) gather(first *job) []*job {
-	jobs := []*job{first}
-	for len(jobs) < maxJobs {
-		select {
-		case j := <-w.jobs:
-			jobs = append(jobs, j)
-		default:
-			return jobs
-		}
+// write makes one transaction of what waits. What has come meanwhile is left to another, so that nobody writes for ever.
+func (w *writer) write() {
+	w.mu.Lock()
+	n := min(len(w.waiting), maxJobs)
+	jobs := w.waiting[:n:n]
+	w.waiting = w.waiting[n:]
+	w.mu.Unlock()
+	w.serve(jobs)
+	if w.more() {
+		go w.write()
+		return
 	}
-	return jobs
+	w.ended.Done()
+}
+
+// more tells whether there is more to write. If not, nobody writes any more.
+func (w *writer) more() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		for _, j := range w.waiting {
+			j.done <- errClosed
+		}
+		w.waiting = nil
+	}
+	w.busy = len(w.waiting) > 0
+	return w.busy
 }
 
 // serve makes the changes of some jobs and answers them once they are on disk.
@@ -130,19 +144,35 @@ func (w *writer) transact(jobs []*job) (answers []error, err error) {
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
+	attempt := w.attempt
+	if len(jobs) == 1 { // has the transaction for itself
+		attempt = w.attemptAlone
+	}
 	for _, j := range jobs {
-		answer, err := w.attempt(j)
+		answer, err := attempt(j)
 		if err != nil {
 			w.rollback()
 			return nil, err
 		}
 		answers = append(answers, answer)
 	}
+	if len(jobs) == 1 && answers[0] != nil {
+		w.rollback()
+		return answers, nil
+	}
 	if err := w.exec("COMMIT"); err != nil {
 		w.rollback()
 		return nil, err
 	}
 	return answers, nil
+}
+
+// attemptAlone is attempt for the only job of a transaction, which is undone with it.
+func (w *writer) attemptAlone(j *job) (answer, err error) {
+	if answer = j.do(w); answer != nil && temporary(explain("", answer)) {
+		return nil, answer
+	}
+	return answer, nil
 }
 
 // attempt runs one job. What it got wrong itself undoes this job and is its answer; trouble with the disk or the database
@@ -278,9 +308,14 @@ func (w *writer) prepare(query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// stop ends the goroutine after the transaction that it is at.
+// stop ends with the transaction that is being made. What waits behind it is refused.
 func (w *writer) stop() {
-	w.once.Do(func() { close(w.quit) })
+	w.mu.Lock()
+	if !w.stopped {
+		w.stopped = true
+		close(w.quit)
+	}
+	w.mu.Unlock()
 	w.ended.Wait()
 }
 
