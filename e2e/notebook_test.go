@@ -50,7 +50,7 @@ func TestNotebookExport(t *testing.T) {
 		}
 		export := func(to string) *notebook.Notebook {
 			t.Helper()
-			out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.URL}, "", "--data-dir", dir, "notebook", "export", "book", "-o", to)
+			out, code := cellblock(t, []string{"CELLBLOCK_URL=" + s.URL}, "", "--data-dir", dir, "notebook", "export", "book", "--force", "-o", to)
 			if code != 0 {
 				t.Fatalf("exit status %d\n%s", code, out)
 			}
@@ -160,6 +160,11 @@ func TestNotebookImport(t *testing.T) {
 
 	first, second := filepath.Join(folder, "first.ipynb"), filepath.Join(folder, "second.ipynb")
 	run("export", "goes", "-o", first)
+	_, stderr, status = run("export", "goes", "-o", first)
+	wantText(t, stderr, "is there already", "--force")
+	if status != 65 {
+		t.Errorf("a file that is there: exit status %d", status)
+	}
 	run("import", "--session", "copy", "--keep-going", first)
 	run("export", "copy", "-o", second)
 	a, b := readBook(t, first), readBook(t, second)

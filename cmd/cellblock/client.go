@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -87,7 +88,7 @@ func (o connection) dial(ctx context.Context, cfg *Config, notified func(mcp.JSO
 func dialMCP(ctx context.Context, endpoint, token string, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
 	t, err := transport.NewStreamableHTTP(endpoint,
 		transport.WithHTTPLogger(slog.New(slog.DiscardHandler)), // what breaks off is told by the call's error
-		transport.WithHTTPBasicClient(&http.Client{Transport: refusals{http.DefaultTransport}}),
+		transport.WithHTTPBasicClient(&http.Client{Transport: siphons{refusals{http.DefaultTransport}}}),
 		transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
 	if err != nil {
 		return nil, err
@@ -171,6 +172,19 @@ func readText(ctx context.Context, c *client.Client, session, part string) (stri
 		return text.Text, nil
 	}
 	return "", fault.New(fault.Internal, "the server sent no text as %s of %s", part, session)
+}
+
+// copyText is readText into a writer, without having all of the text in memory.
+func copyText(ctx context.Context, c *client.Client, session, part string, w io.Writer) error {
+	siphon, s := withSiphon(ctx, w)
+	_, err := readText(siphon, c, session, part)
+	switch {
+	case s.err != nil:
+		return unwritable(s.err)
+	case err == nil && !s.took:
+		return fault.New(fault.Internal, "the server sent no text as %s of %s", part, session)
+	}
+	return err
 }
 
 // readResource reads a resource of a session that has one form.

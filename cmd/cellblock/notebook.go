@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/spf13/cobra"
-
-	"cellblock/internal/fault"
 )
 
 func newNotebook() *cobra.Command {
@@ -19,6 +15,7 @@ func newNotebook() *cobra.Command {
 func newNotebookExport() *cobra.Command {
 	var o connection
 	var to string
+	var force bool
 	cmd := &cobra.Command{
 		Use: "export SESSION", Short: "Write a session as a Jupyter notebook, also when it has ended",
 		Long: `Writes all that a session has run, with what it showed, as a Jupyter notebook (nbformat 4.5). Cells that never ran are left
@@ -27,28 +24,18 @@ out. Between cells of different kernels a text says what ended the earlier one.`
   cellblock notebook export analysis | jupyter nbconvert --stdin --to html --output analysis.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := vacant(to, force); err != nil {
+				return err
+			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
-				text, err := readText(ctx, c, args[0], "notebook.ipynb")
-				if err != nil {
-					return err
-				}
-				return writeNotebook(to, text, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return saveFile(to, force, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(w io.Writer) error {
+					return copyText(ctx, c, args[0], "notebook.ipynb", w)
+				})
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&to, "output", "o", "", "write it into this file (default: standard output)")
+	cmd.Flags().StringVarP(&to, "output", "o", "-", `write it into this file; "-": to standard output`)
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is here")
 	o.addFlags(cmd.Flags())
 	return cmd
-}
-
-func writeNotebook(to, text string, stdout, stderr io.Writer) error {
-	if to == "" || to == "-" {
-		_, err := io.WriteString(stdout, text)
-		return err
-	}
-	if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
-		return fault.New(fault.Unavailable, "the notebook cannot be written: %w", err)
-	}
-	fmt.Fprintln(stderr, to)
-	return nil
 }

@@ -221,7 +221,7 @@ func (l *launch) explain(ctx context.Context, err error) error {
 			WithHint("Look whether the engine runs; what the launch had begun is cleared up once it answers.")
 	case strings.Contains(err.Error(), "bind source path does not exist") || strings.Contains(err.Error(), "invalid mount config"):
 		return fault.New(fault.Unavailable, "the container engine at %s does not see the server's folders: %w", l.e.host, err).
-			WithHint("Share them with the engine, or set files: volume and carrier: stdio.")
+			WithHint("It must see data_dir, run_dir and the folder of cellblock-shim under the same paths: share them with it, or choose folders that it sees.")
 	}
 	return engineError(l.e.host, err)
 }

@@ -339,3 +339,13 @@ func TestLaunchGivenUp(t *testing.T) {
 		nothingLeft(t, p, 2*doubt)
 	})
 }
+
+// An engine that does not see the server's folders is a thing for the operator, who is told only what there is to set.
+func TestHiddenFoldersAreExplained(t *testing.T) {
+	l := &launch{p: &Provisioner{}, e: &engine{host: "unix:///x"}}
+	err := l.explain(t.Context(), errors.New(`invalid mount config for type "bind": bind source path does not exist: /data`))
+	hint := fault.Hint(err)
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "/data") || !strings.Contains(hint, "data_dir, run_dir") || strings.Contains(hint, "volume") {
+		t.Errorf("%v; %s", err, hint)
+	}
+}
