@@ -99,12 +99,7 @@ func restoreText(id string, r sessions.RestoreReport) string {
 }
 
 func restoreSummary(id string, r sessions.RestoreReport) string {
-	ran := 0
-	for _, c := range r.Cells {
-		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
-			ran++
-		}
-	}
+	ran := ranAgain(r)
 	text := fmt.Sprintf("Session %s: %d of %s from generation %d ran again", id, ran,
 		words.Count(int64(len(r.Cells)+r.Left), "cell"), r.From)
 	if r.Generation > 0 {
@@ -113,7 +108,21 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 	if r.Done > 0 {
 		text += fmt.Sprintf("; %s had been run again before", words.Count(int64(r.Done), "cell"))
 	}
-	return text + "."
+	text += "."
+	if ran+r.Done > 0 {
+		text += " What these cells define is there again; what ran in the background, or other cells changed, is not."
+	}
+	return text
+}
+
+// ranAgain counts the cells that have succeeded.
+func ranAgain(r sessions.RestoreReport) (n int) {
+	for _, c := range r.Cells {
+		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
+			n++
+		}
+	}
+	return n
 }
 
 // restoredLine is a cell on one line: "3 → 9 · ok · 0.12 s · df = load()".

@@ -113,13 +113,15 @@ func (s *session) takeNews(restores bool) (generation int, preamble string) {
 	if s.generation == s.past.Generations+1 && !s.filesThere {
 		kept = "the workspace is empty"
 	}
+	happened := strings.Join(lines, "\n")
+	if restores {
+		return s.generation, strings.TrimSpace(fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, "+
+			"generation %d. %s", happened, kept, s.generation, full))
+	}
 	again := "define again what you need"
-	switch {
-	case restores:
-		again = "earlier cells are run again"
-	case s.ran || s.past.Executions > 0:
+	if s.ran || s.past.Executions > 0 {
 		again += ", or let restore_session run the earlier cells again"
 	}
 	return s.generation, strings.TrimSpace(fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
-		"This cell ran on a new kernel, generation %d: %s. %s", strings.Join(lines, "\n"), kept, s.generation, again, full))
+		"This cell ran on a new kernel, generation %d: %s. %s", happened, kept, s.generation, again, full))
 }
