@@ -82,9 +82,13 @@ func list[T any](ctx context.Context, c *rig.Client, tool, name string, args map
 		return nil, err
 	}
 	text, err := json.Marshal(r.Structured)
-	var lists map[string][]T
+	var fields map[string]json.RawMessage
+	var listed []T
 	if err == nil {
-		err = json.Unmarshal(text, &lists)
+		err = json.Unmarshal(text, &fields)
+	}
+	if err == nil {
+		err = json.Unmarshal(fields[name], &listed)
 	}
 	if r.IsError || err != nil {
 		return nil, fmt.Errorf("%s: %v: %s", tool, err, r.Text)
@@ -92,7 +96,7 @@ func list[T any](ctx context.Context, c *rig.Client, tool, name string, args map
 	if strings.Contains(r.Text, " -") {
 		return nil, fmt.Errorf("%s: a negative time: %s", tool, r.Text)
 	}
-	return lists[name], nil
+	return listed, nil
 }
 
 func (s *session) entries(ctx context.Context, limit int) ([]entry, error) {
