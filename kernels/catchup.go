@@ -12,6 +12,25 @@ type catchUp struct {
 	last, after uint64
 	done        chan struct{} // closed when that has been read
 	over        bool
+
+	// request is the last execute_request that the shim had, and came when that came; empty when the shim did not say.
+	request string
+	came    time.Time
+}
+
+// maxAge bounds what a shim may say of the time since a request came.
+const maxAge = 10 * 365 * 24 * time.Hour
+
+// Since tells how long ago the shim got an execute_request that an earlier Client has sent. Unlike the difference of two
+// times of day it does not change when somebody sets the clock. It is false where the shim does not know: of other requests
+// than the last, and of earlier versions.
+func (c *Client) Since(msgID string) (age time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if msgID == "" || msgID != c.behind.request {
+		return 0, false
+	}
+	return time.Since(c.behind.came), true
 }
 
 // CaughtUp is closed when everything was routed that the shim had when Connect met it. An adopted execution that is still
@@ -22,6 +41,9 @@ func (c *Client) CaughtUp() <-chan struct{} { return c.behind.done }
 func (c *Client) met(w stream.Welcome) {
 	if c.behind.last == 0 && !c.behind.over {
 		c.behind.last, c.behind.after = max(w.Next, 1)-1, w.After
+		if w.RequestMS >= 0 && w.RequestMS <= maxAge.Milliseconds() {
+			c.behind.request, c.behind.came = w.Request, time.Now().Add(-time.Duration(w.RequestMS)*time.Millisecond)
+		}
 		c.progress()
 	}
 }

@@ -56,6 +56,9 @@ type Kernel struct {
 	started int      // processes so far
 	asked   []stream.Op
 	hook    func(stream.Request)
+	// request is the last execute_request, and requested when it came.
+	request   string
+	requested time.Time
 }
 
 // NewKernel starts a fake kernel. Close ends it.

@@ -87,6 +87,9 @@ func (k *Kernel) greet(hello stream.Hello) (stream.Welcome, uint64) {
 		k.acknowledge(after)
 	}
 	welcome := stream.Welcome{Version: stream.Version, KernelID: k.opts.ID, Next: k.next, After: after, Incarnation: k.started, Alive: k.proc != nil}
+	if k.request != "" {
+		welcome.Request, welcome.RequestMS = k.request, time.Since(k.requested).Milliseconds()
+	}
 	if k.opts.EditWelcome != nil {
 		k.opts.EditWelcome(&welcome)
 	}

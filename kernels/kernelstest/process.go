@@ -70,6 +70,9 @@ func (k *Kernel) receive(m stream.Message) {
 	msg, err := wire.FromParts(m.Parts)
 	k.mu.Lock()
 	p := k.proc
+	if err == nil && msg.Header.MsgType == "execute_request" {
+		k.request, k.requested = msg.Header.MsgID, time.Now()
+	}
 	k.mu.Unlock()
 	if err != nil || p == nil {
 		return

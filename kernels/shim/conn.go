@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"cellblock/kernels/stream"
+	"cellblock/kernels/wire"
 )
 
 const (
@@ -85,7 +87,30 @@ func (s *Shim) welcome(after, next uint64, err error) stream.Welcome {
 	defer s.mu.Unlock()
 	w.Incarnation = s.incarnation
 	w.Alive = s.kernel != nil && s.kernel.alive()
+	if s.asked.msgID != "" {
+		w.Request, w.RequestMS = s.asked.msgID, time.Since(s.asked.came).Milliseconds()
+	}
 	return w
+}
+
+// asking is the last execute_request. A server that comes back cannot tell by its own clock how long ago it came.
+type asking struct {
+	msgID string
+	came  time.Time
+}
+
+// note remembers a message if it is an execute_request.
+func (s *Shim) note(m stream.Message) {
+	if m.Channel != stream.Shell || len(m.Parts) == 0 {
+		return
+	}
+	h, err := wire.ParseHeader(m.Parts[0])
+	if err != nil || h.MsgType != "execute_request" || len(h.MsgID) > maxParent {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = asking{strings.Clone(h.MsgID), time.Now()}
 }
 
 // serve answers hello and then runs the connection until one side ends it.
@@ -176,6 +201,7 @@ func (c *conn) frame(f stream.Frame) error {
 		if m.Channel == stream.IOPub {
 			return fmt.Errorf("%w: message for iopub", stream.ErrMalformed)
 		}
+		c.s.note(m)
 		c.s.outbox.put(m.Channel, m.Parts)
 		c.s.trimmer.passed(int64(len(f.Payload)))
 		return nil

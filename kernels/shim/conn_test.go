@@ -166,3 +166,23 @@ func FuzzConn(f *testing.F) {
 		s.close()
 	})
 }
+
+// A server that comes back is told which cell was sent last, and how long ago: it has no clock of its own for that.
+func TestWelcomeTellsOfTheLastCell(t *testing.T) {
+	f, c := startFake(t, forever, nil)
+	if w := c.welcome; w.Request != "" || w.RequestMS != 0 {
+		t.Errorf("before the first cell it tells of %q", w.Request)
+	}
+	c.event(stream.EventStarted)
+	before := time.Now()
+	id := c.execute("1")
+	c.send("kernel_info_request", map[string]any{})
+	c.must(stream.OpStats, 0) // what was sent before has been read
+	c.close()
+	const later = 30 * time.Millisecond
+	time.Sleep(later)
+	w := dialShim(t, f.config, nil).welcome
+	if age := time.Duration(w.RequestMS) * time.Millisecond; w.Request != id || age < later || age > time.Since(before) {
+		t.Errorf("it tells of %q, %v ago, not of %q", w.Request, age, id)
+	}
+}

@@ -47,6 +47,7 @@ type Shim struct {
 	kernel      *kernel
 	incarnation int
 	cpuBefore   time.Duration // used before the present kernel started
+	asked       asking
 
 	finish     chan struct{} // closed when OpShutdown has been done
 	finishOnce sync.Once

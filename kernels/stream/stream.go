@@ -108,6 +108,10 @@ type Welcome struct {
 	Alive bool `json:"alive"`
 	// PatienceMS is how long the shim goes on without hearing from a server, in milliseconds (Config.PatienceMS); 0: for ever.
 	PatienceMS int64 `json:"patience_ms,omitempty"`
+	// Request is the msg_id of the last execute_request that came from a server, and RequestMS how long ago that came, in
+	// milliseconds, by a clock that nobody sets. Empty before the first, and from shims of earlier versions.
+	Request   string `json:"request,omitempty"`
+	RequestMS int64  `json:"request_ms,omitempty"`
 	// Error is set when the shim refuses the connection; it closes after Welcome.
 	Error string `json:"error,omitempty"`
 }
