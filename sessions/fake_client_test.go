@@ -171,7 +171,11 @@ func (c *fakeClient) ask(e *fakeCell, words []string) {
 	e.end(kernels.Result{Status: kernels.StatusOK})
 }
 
-func (c *fakeClient) signal(name string) {
+// signal is what a server that has been killed sends no more.
+func (c *fakeClient) signal(name string, server int64) {
+	if server != c.p.killed.Load() {
+		return
+	}
 	c.mu.Lock()
 	e := c.current
 	c.mu.Unlock()
@@ -183,10 +187,10 @@ func (c *fakeClient) signal(name string) {
 	}
 }
 
-func (c *fakeClient) Interrupt(context.Context) error { c.signal("interrupt"); return nil }
+func (c *fakeClient) Interrupt(context.Context) error { c.signal("interrupt", c.server); return nil }
 
 func (c *fakeClient) KillChildren(context.Context) (int, error) {
-	c.signal("kill_children")
+	c.signal("kill_children", c.server)
 	return 1, nil
 }
 
@@ -222,9 +226,10 @@ func (c *fakeClient) Err() error            { c.mu.Lock(); defer c.mu.Unlock(); 
 func (c *fakeClient) Close() error          { return nil } // the kernel goes on
 
 // There was no earlier client: see adoptingClient.
-func (c *fakeClient) Adopted(string) (cell, bool) { return nil, false }
-func (c *fakeClient) CaughtUp() <-chan struct{}   { return begun }
-func (c *fakeClient) ReleaseLate(string, uint64)  {}
+func (c *fakeClient) Adopted(string) (cell, bool)        { return nil, false }
+func (c *fakeClient) Since(string) (time.Duration, bool) { return 0, false }
+func (c *fakeClient) CaughtUp() <-chan struct{}          { return begun }
+func (c *fakeClient) ReleaseLate(string, uint64)         {}
 
 // adoptingClient is the client of a kernel that an earlier process has launched. The shim behind it has acknowledged
 // nothing: all that a cell has put out comes again.
@@ -235,6 +240,16 @@ type adoptingClient struct {
 
 func (c adoptingClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
 	return c.execute(ctx, r, c.server)
+}
+
+func (c adoptingClient) Interrupt(context.Context) error {
+	c.signal("interrupt", c.server)
+	return nil
+}
+
+func (c adoptingClient) KillChildren(context.Context) (int, error) {
+	c.signal("kill_children", c.server)
+	return 1, nil
 }
 
 func (c adoptingClient) Adopted(msgID string) (cell, bool) {
