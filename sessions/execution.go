@@ -48,8 +48,9 @@ type Execution struct {
 
 	mu         sync.Mutex
 	phase      Phase
-	ending     bool // result and err are final
-	started    time.Time
+	ending     bool      // result and err are final
+	started    time.Time // as it is written down
+	since      time.Time // the same moment, but nobody can set the clock that this is reckoned by
 	generation int
 	preamble   string
 	result     Result
@@ -127,7 +128,7 @@ func (e *Execution) Preamble() string {
 func (e *Execution) Phase() (Phase, time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.phase, e.started
+	return e.phase, e.since
 }
 
 // Position is the number of cells that come before it, the running one among them; 0 once it runs.
@@ -207,18 +208,25 @@ func (e *Execution) Saved(ctx context.Context) error {
 func (e *Execution) begin(generation int, preamble string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.phase, e.started = PhaseRunning, time.Now()
+	e.started = time.Now()
+	e.phase, e.since = PhaseRunning, e.started
 	e.generation, e.preamble = generation, preamble
 	e.session.save(ExecutionBegan{Number: e.number, Generation: generation, Started: e.started, Preamble: preamble})
+}
+
+// goesOn has the cell's time go on that began so long ago in an earlier process.
+func (e *Execution) goesOn(age time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.since = time.Now().Add(-age)
 }
 
 // elapsed is how long ago something was. A time that an earlier process wrote down is in the future when the clock was set
 // back meanwhile: that is just now.
 func elapsed(since time.Time) time.Duration { return max(time.Since(since), 0) }
 
-// took is how long a cell ran that ended at some time, now if that is not known.
-func took(started, ended time.Time) time.Duration {
-	most := elapsed(started)
+// took is how long a cell ran that ended at some time, now if that is not known: at most as long as it could.
+func took(started, ended time.Time, most time.Duration) time.Duration {
 	if ended.IsZero() {
 		return most
 	}
@@ -234,7 +242,7 @@ func (e *Execution) finish(result Result, err error) {
 	}
 	e.ending = true
 	if !e.started.IsZero() {
-		result.Duration = took(e.started, result.Ended)
+		result.Duration = took(e.started, result.Ended, elapsed(e.since))
 	}
 	e.result, e.err = result, err // before readers see the record's end, because they ask for them then
 	e.record.end()

@@ -46,7 +46,7 @@ func (e *Execution) Info() ExecutionInfo {
 	case PhaseQueued:
 		info.Position, info.Crowded = position, crowded
 	case PhaseRunning:
-		info.Duration = elapsed(e.started)
+		info.Duration = elapsed(e.since)
 	}
 	return info
 }

@@ -26,8 +26,9 @@ type client interface {
 	Done() <-chan struct{}
 	Err() error
 	Close() error
-	// Adopted, CaughtUp and ReleaseLate are for a kernel that an earlier process launched.
+	// Adopted, Since, CaughtUp and ReleaseLate are for a kernel that an earlier process launched.
 	Adopted(msgID string) (cell, bool)
+	Since(msgID string) (time.Duration, bool)
 	CaughtUp() <-chan struct{}
 	ReleaseLate(msgID string, seq uint64)
 }

@@ -219,6 +219,9 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	s.setState(Busy)
 	s.running = running.Execution
 	running.cell, _ = k.client.Adopted(running.msgID)
+	if age, ok := k.client.Since(running.msgID); ok {
+		running.goesOn(age)
+	}
 	if !running.doubt {
 		running.cell = begunCell{running.cell}
 	} else {

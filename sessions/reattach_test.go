@@ -10,6 +10,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
 	"cellblock/sessions"
 	"cellblock/sessions/storetest"
 )
@@ -164,6 +165,62 @@ func TestTimeoutGoesOnAfterARestart(t *testing.T) {
 			t.Errorf("what had ended is told as %+v with %q", r, got)
 		}
 	})
+}
+
+// movedStore gives out what was written as if the clock had been set since.
+type movedStore struct {
+	sessions.Store
+	by time.Duration
+}
+
+func (s movedStore) Unended(ctx context.Context, ref sessions.SessionRef) ([]sessions.StoredExecution, error) {
+	all, err := s.Store.Unended(ctx, ref)
+	for i, e := range all {
+		if !e.Started.IsZero() {
+			all[i].Started = e.Started.Add(-s.by)
+		}
+	}
+	return all, err
+}
+
+// It does not matter for a cell's timeout that the clock is set while no server runs: the shim tells how long it has run.
+func TestTimeoutDoesNotGoByTheClock(t *testing.T) {
+	for _, by := range []time.Duration{0, time.Hour, -time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, store := kernelstest.NewProvisioner(), storetest.NewMemory()
+				defer p.StopAll()
+				first := newOnTheWire(t, p, store)
+				begun := time.Now()
+				r := sessions.Python("s", "sleep 1h")
+				r.Timeout = 30 * time.Second
+				sessions.StartCell(t, first, sessions.Alice, r)
+				time.Sleep(10 * time.Second)
+				if _, err := first.Leave(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+
+				second := newOnTheWire(t, p, movedStore{store.Another(), by})
+				defer shutdown(t, second)
+				if _, err := second.Recover(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				e, _ := second.Execution(t.Context(), sessions.Alice, "s", 1)
+				if info := e.Info(); info.Duration.Round(time.Second) != 16*time.Second {
+					t.Errorf("after 16 s it has run for %v", info.Duration)
+				}
+				got := sessions.WaitFor(t, e)
+				if took := time.Since(begun).Round(time.Second); !got.TimedOut || took != 30*time.Second {
+					t.Errorf("after %v it ended with %+v", took, got)
+				}
+			})
+		})
+	}
 }
 
 // A cell of an earlier process is interrupted like any other.

@@ -23,7 +23,7 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 			e.phase, e.generation = PhaseRunning, l.kernel.Number
 			e.record.seen = max(e.record.seen, l.kernel.Seq)
 			if running.doubt {
-				e.started = s.past.Used
+				e.started, e.since = s.past.Used, s.past.Used
 			}
 		default:
 			waiting = append(waiting, e)
@@ -66,7 +66,7 @@ func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execut
 		session: s, id: s.key.id, language: s.language, number: stored.Number, msgID: stored.MsgID, code: stored.Code,
 		restores: stored.Restores, caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes, stored.Number, stored.MsgID),
 		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
-		started: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
+		started: stored.Started, since: stored.Started, generation: stored.Generation, preamble: stored.Preamble,
 	}
 	e.record.shelf = &shelf{saver: s.saver, saved: stored.length()}
 	e.record.seen, asks = s.lastOutput(ctx, stored)

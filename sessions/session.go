@@ -157,7 +157,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 func (s *session) putBack(e *Execution) {
 	e.again = true
 	e.mu.Lock()
-	e.phase, e.started, e.generation = PhaseQueued, time.Time{}, 0
+	e.phase, e.started, e.since, e.generation = PhaseQueued, time.Time{}, time.Time{}, 0
 	e.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
