@@ -23,7 +23,7 @@ var faults = []fault{
 	{"kernels killed", beingKilled, killKernels, nil},
 	{"disk full", fullDisk, func(w *world, _ []deed) { w.disk.fill(w.t) }, func(w *world) { w.disk.free(w.t) }},
 	{"clock stepped", unharmed, func(w *world, _ []deed) { w.stepClock() }, nil},
-	{"clock stepped and server killed", restarting, func(w *world, _ []deed) { w.server.Kill(w.t); w.setBack(); w.serve() }, nil},
+	{"clock stepped and server killed", restarting, func(w *world, _ []deed) { w.server.Kill(w.t); w.stepClock(); w.serve() }, nil},
 }
 
 // engineFaults are those that befall containers besides.
@@ -47,10 +47,6 @@ func (w *world) stepClock() {
 		}
 	}
 }
-
-// setBack sets the clock back while no server is there. Ahead, a cell that runs would have reached its timeout, which counts
-// from the start that the history has.
-func (w *world) setBack() { w.clock.step(w.t, -time.Hour) }
 
 // work is a cell that runs when the fault strikes, for each session.
 func (w *world) work(f fate) []deed {
