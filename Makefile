@@ -39,6 +39,10 @@ run: setup build ## the server, in dev mode, on 127.0.0.1:8787
 image: build ## the image that kernels run in, with the engine that is here
 	@scripts/image.sh
 
+.PHONY: node
+node: ## the JavaScript kernel on this machine, for kernels that run in the sandbox
+	@scripts/node.sh
+
 .PHONY: test
 # Not cached: what the tests build and start is no part of what Go looks at.
 test: setup build ## every test that can run here; what cannot is named

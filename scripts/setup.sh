@@ -67,6 +67,11 @@ venv_install() {
 	python3 -m venv "$VENV" && "$VENV/bin/pip" install --quiet --disable-pip-version-check $PIP_PACKAGES
 }
 
+# The packages of the Node kernel, for its tests. Who has no Node misses them alone.
+if command -v npm >/dev/null && [ ! -d images/executor/node/node_modules/zeromq ] && [ "${1:-}" != --check ]; then
+	scripts/node.sh --packages || say "the Node kernel's packages are missing: its tests are left out"
+fi
+
 check_go
 missing=()
 [ "$(uname -s)" != Linux ] || command -v bwrap >/dev/null || missing+=(bubblewrap)

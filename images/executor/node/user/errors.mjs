@@ -1,0 +1,174 @@
+// Describes errors as Jupyter shows them: name, value, and a traceback that ends with where the error was thrown and has, for
+// each frame, the line of the source. Frames of the kernel's own are left out.
+import { readFileSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import { isNativeError, isProxy } from 'node:util/types'
+import { Array, Error, Map, Math, Number, String, SyntaxError, URL } from './intrinsics.mjs'
+
+const OWN = new URL('..', import.meta.url).href
+const NAME = 'cell.js' // of what imports on behalf of cells
+const FRAMES = 50
+const DEEP = 5 // errors that led to an error
+const MEMBERS = 10 // errors of one AggregateError
+const LARGE = 4 << 20 // bytes of a file that is not read for a line of it
+const LINE = 300 // characters
+const REMEMBERED = 2000 // cells
+
+// frameAt reads one line of V8's stack: "    at async f (file:///x.js:3:5)", "    at cell-2:1:7".
+const frameAt = /^ {4}at (?:async )?(?:(.+?) \()?((?:file:\/\/|node:|\/|cell-)[^()]*?):(\d+):(\d+)\)?$/
+// compiledAt reads the first line of the stack of a SyntaxError that V8 has found.
+const compiledAt = /^(cell-\d+|\/.+|file:.+):(\d+)$/
+const cellName = /^cell-(\d+)$/
+
+Error.stackTraceLimit = FRAMES
+
+// Stacks that the user's code prints do not have the kernel's frames either.
+Error.prepareStackTrace = (error, sites) => {
+  const frames = sites.map(site => ({ site, file: site.getFileName() ?? '' })).filter(({ file }) => !own(file))
+  while (frames.length > 0 && frames.at(-1).file.startsWith('node:')) frames.pop() // what has called the kernel
+  return header(error) + frames.map(({ site }) => `\n    at ${site}`).join('')
+}
+
+function own(file) {
+  return file.startsWith(OWN) || file === 'node:vm' || file === 'node:async_hooks' || file.startsWith('node:internal/async_') || basename(file) === NAME
+}
+
+function header(error) {
+  try {
+    return Error.prototype.toString.call(error)
+  } catch {
+    return '<error>'
+  }
+}
+
+export class Errors {
+  #sources = new Map() // lines of cells, by their names
+
+  // remember keeps a cell's source, for the lines in tracebacks.
+  remember(name, source) {
+    this.#sources.delete(name)
+    this.#sources.set(name, source)
+    if (this.#sources.size > REMEMBERED) this.#sources.delete(this.#sources.keys().next().value)
+  }
+
+  // describe returns an error's content for messages. Problem is {message, at, shift}: what the reader of the cell's source had
+  // to say, if it could not read it, and how much longer the first line is for V8.
+  describe(error, problem) {
+    try {
+      return this.#describe(error, problem)
+    } catch {
+      return { ename: 'Error', evalue: 'an error that cannot be described', traceback: ['an error that cannot be described'] }
+    }
+  }
+
+  #describe(error, problem) {
+    if (!isError(error)) {
+      const evalue = inspect(error)
+      return { ename: 'Uncaught', evalue, traceback: [`Uncaught ${evalue}`] }
+    }
+    const ename = nameOf(error)
+    const compiled = problem && error instanceof SyntaxError && compiledAt.exec(String(error.stack).split('\n')[0])
+    if (compiled) return this.#unreadable(error, compiled, problem)
+    const evalue = String(error.message ?? '')
+    return { ename, evalue, traceback: this.#lines(error, DEEP) }
+  }
+
+  // unreadable describes what is wrong with a cell's source: V8 says it best, but it takes cells for scripts.
+  #unreadable({ message, stack }, [, file, line], problem) {
+    const source = this.#source(file)
+    let row = Number(line), column = String(stack).split('\n')[2].search(/\^/) - (row === 1 ? problem.shift : 0)
+    if (/\b(import|export|module)\b/.test(message)) {
+      message = problem.message
+      const before = source.slice(0, problem.at).split('\n')
+      row = before.length
+      column = before.at(-1).length
+    }
+    const text = source.split('\n')[row - 1] ?? ''
+    const evalue = String(message)
+    return { ename: 'SyntaxError', evalue, traceback: [`${this.#where(file, row)}\n    ${text}\n    ${' '.repeat(Math.max(column, 0))}^`, `SyntaxError: ${evalue}`] }
+  }
+
+  // lines are the elements of an error's traceback, with what led to it before it.
+  #lines(error, deep) {
+    const lines = []
+    if (isError(error.cause) && deep > 0) {
+      lines.push(...this.#lines(error.cause, deep - 1), 'The above exception was the direct cause of the following exception:')
+    }
+    lines.push(...this.#place(error), message(error))
+    if (Array.isArray(error.errors) && deep > 0) {
+      error.errors.slice(0, MEMBERS).forEach((one, i) => {
+        lines.push(`Sub-exception ${i + 1} of ${error.errors.length}:`)
+        lines.push(...isError(one) ? this.#lines(one, 0) : [inspect(one)])
+      })
+      if (error.errors.length > MEMBERS) lines.push(`… ${error.errors.length - MEMBERS} more sub-exceptions …`)
+    }
+    return lines
+  }
+
+  // place is where an error comes from: its frames, the outermost first, or the line that could not be compiled.
+  #place(error) {
+    const stack = String(error.stack ?? '').split('\n')
+    const compiled = error instanceof SyntaxError && compiledAt.exec(stack[0])
+    if (compiled) return [this.#broken(compiled[1], Number(compiled[2]), stack)]
+    const frames = stack.map(line => frameAt.exec(line)).filter(Boolean).filter(([, , file]) => !file.startsWith('node:internal'))
+    frames.reverse()
+    while (frames[0]?.[2].startsWith('node:')) frames.shift() // what has called the user's code
+    return frames.map(([, name, file, line]) => this.#frame(name, file, Number(line)))
+  }
+
+  #broken(file, line, stack) {
+    const caret = stack.findIndex((text, i) => i > 1 && /^\s*\^+$/.test(text))
+    const shown = caret > 0 ? stack.slice(1, caret + 1) : [this.#line(file, line)]
+    return [this.#where(file, line), ...shown.map(text => `    ${text}`)].join('\n')
+  }
+
+  #frame(name, file, line) {
+    const source = this.#line(file, line)
+    const where = this.#where(file, line) + (name ? `, in ${name}` : '')
+    return source ? `${where}\n----> ${line} ${source}` : where
+  }
+
+  #where(file, line) {
+    const cell = cellName.exec(file)
+    if (cell) return `Cell In[${cell[1]}], line ${line}`
+    return `File ${file.startsWith('file:') ? fileURLToPath(file) : file}:${line}`
+  }
+
+  #source(file) {
+    return this.#sources.get(file) ?? contentOf(file)
+  }
+
+  // line is a line of a source, "" if that is not to be had.
+  #line(file, number) {
+    try {
+      return (this.#source(file).split('\n')[number - 1] ?? '').trimEnd().slice(0, LINE)
+    } catch {
+      return ''
+    }
+  }
+}
+
+function contentOf(file) {
+  if (file.startsWith('node:')) return ''
+  const path = file.startsWith('file:') ? fileURLToPath(file) : file
+  const { size } = statSync(path)
+  return size > LARGE ? '' : readFileSync(path, 'utf8')
+}
+
+function isError(value) {
+  return isNativeError(value) || value instanceof Error && !isProxy(value)
+}
+
+// nameOf is an error's name, or its class's where that has not been given another.
+function nameOf(error) {
+  const name = String(error.name || 'Error')
+  const own = error.constructor?.name
+  return name === 'Error' && own ? own : name
+}
+
+function message(error) {
+  const text = String(error.message ?? '')
+  return text ? `${nameOf(error)}: ${text}` : nameOf(error)
+}

@@ -1,0 +1,78 @@
+// What cells require and import is looked for from the working directory, as in a file that lies there; and then in the
+// folders of NODE_PATH, also what is imported.
+import { createRequire } from 'node:module'
+import { existsSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import vm from 'node:vm'
+import { Object, String, SyntaxError, process } from './intrinsics.mjs'
+
+const loader = vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
+
+export class Modules {
+  #directory = null
+  #importers = []
+
+  constructor() {
+    // That the loader is experimental is for us to know.
+    const warn = process.emitWarning
+    process.emitWarning = (warning, ...rest) => String(warning).startsWith('vm.USE_MAIN_CONTEXT_DEFAULT_LOADER') || warn.call(process, warning, ...rest)
+  }
+
+  // follow makes the working directory, which a cell may have changed, the place to look from.
+  follow() {
+    const directory = process.cwd()
+    if (directory !== this.#directory) this.beAt(join(directory, 'cell.js'))
+    this.#directory = directory
+  }
+
+  // beAt makes a file the one that code seems to be in, until the next cell begins.
+  beAt(file) {
+    this.#directory = null
+    const directory = dirname(file)
+    const require = createRequire(file)
+    process.argv[1] = file // by which scripts find out whether they were called, or imported
+    const module = { exports: {}, id: '.', filename: file, path: directory, children: [], paths: require.resolve.paths('x') ?? [], require }
+    require.main = module
+    module.meta = { url: pathToFileURL(file).href, filename: file, dirname: directory, resolve: name => pathToFileURL(require.resolve(name)).href }
+    for (const [name, value] of Object.entries({ require, module, exports: module.exports, __dirname: directory, __filename: file })) {
+      Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false })
+    }
+    this.#importers = [file, ...nodePath()].map(importerAt)
+  }
+
+  // import returns what a cell's import statement wants of a module: "default", "*" for all of it, or a name.
+  async import(specifier, wanted, attributes) {
+    const module = await this.#load(specifier, attributes && { with: attributes })
+    return wanted.map(name => {
+      if (name === '*') return module
+      if (name in module) return module[name]
+      // Of a CommonJS module Node does not know all names before it has run.
+      if (module.default != null && name in Object(module.default)) return module.default[name]
+      throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`)
+    })
+  }
+
+  async #load(specifier, options) {
+    let first
+    for (const load of this.#importers) {
+      try {
+        return await load(specifier, options)
+      } catch (error) {
+        first ??= error
+        if (error.code !== 'ERR_MODULE_NOT_FOUND' || /^[./]/.test(specifier)) throw first
+      }
+    }
+    throw first
+  }
+}
+
+// nodePath are files in the folders that modules of NODE_PATH can be imported from.
+function nodePath() {
+  return (process.env.NODE_PATH ?? '').split(delimiter).filter(dir => dir.endsWith('node_modules') && existsSync(dir)).map(dir => join(dirname(dir), 'cell.js'))
+}
+
+// importerAt returns import() as a script at this place has it.
+function importerAt(filename) {
+  return vm.runInThisContext('(specifier, options) => import(specifier, options)', { filename, importModuleDynamically: loader })
+}
