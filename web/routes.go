@@ -37,7 +37,7 @@ type route struct {
 
 // routes is the whole site. What is not in it does not exist.
 func (cfg Config) routes(started time.Time) []route {
-	state := newHealth(cfg, started)
+	state, requests := newHealth(cfg, started), newShares(cfg.Limits.Requests, cfg.Limits.PerOwner)
 	table := []route{
 		{"/", []string{http.MethodGet}, anybody, indexPage(cfg.mcpURL())},
 		{mcpPath, nil, anyToken, cfg.MCP}, // which knows its methods, and the scope of each call, itself
@@ -51,20 +51,20 @@ func (cfg Config) routes(started time.Time) []route {
 			route{MetadataPath + mcpPath, []string{http.MethodGet}, anybody, metadata})
 	}
 	for i, r := range table {
-		table[i].handler = cfg.guarded(r)
+		table[i].handler = cfg.guarded(r, requests)
 	}
 	return table
 }
 
-// guarded is a route's handler behind what its access demands.
-func (cfg Config) guarded(r route) http.Handler {
+// guarded is a route's handler behind what its access demands; requests counts those with a token.
+func (cfg Config) guarded(r route, requests *shares) http.Handler {
 	switch r.access {
 	case anybody:
 		return r.handler
 	case "":
 		panic("web: nobody has said who may follow the route " + r.path)
 	}
-	inner := r.handler
+	inner := boundRequests(requests, r.handler)
 	if r.access != anyToken {
 		inner = auth.RequireScope(string(r.access), cfg.Bearer)(inner)
 	}

@@ -38,7 +38,9 @@ func Serve(graceful, forced context.Context, l net.Listener, h http.Handler) err
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // what clients do wrong
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
+	l = cfg.bounded(l)
 	served := make(chan error, 1)
 	go func() {
 		if cfg.TLS == nil {

@@ -34,6 +34,8 @@ type Config struct {
 	AllowedOrigins, AllowedHosts []string
 	// Proxies are the networks of proxies whose word on their clients is taken.
 	Proxies []netip.Prefix
+	// Limits bound what clients hold at the same time.
+	Limits Limits
 	// TLS is what Serve serves with. Nil: it serves HTTP.
 	TLS *Certificates
 	// Issuer is the authorization server that gives out tokens. Empty: no protected-resource metadata (RFC 9728) is served.

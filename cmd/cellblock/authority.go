@@ -51,6 +51,7 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.AuthorizationServer(),
 		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
+		Limits: cfg.HTTP.limits(),
 		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
 		Drain:  a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	})

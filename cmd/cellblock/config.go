@@ -61,6 +61,7 @@ type Config struct {
 	TLS       TLSConfig                 `koanf:"tls"`
 	Audit     AuditConfig               `koanf:"audit"`
 	Calls     CallsConfig               `koanf:"calls"`
+	HTTP      HTTPConfig                `koanf:"http"`
 	Output    OutputConfig              `koanf:"output"`
 	Timeout   TimeoutConfig             `koanf:"timeout"`
 	Sessions  SessionsConfig            `koanf:"sessions"`
@@ -99,6 +100,14 @@ type AuditConfig struct {
 type CallsConfig struct {
 	PerMinute int `koanf:"per_minute"`
 	Burst     int `koanf:"burst"`
+}
+
+// HTTPConfig bounds what clients hold at the same time (web.Limits); 0: no limit.
+type HTTPConfig struct {
+	MaxConnections       int `koanf:"max_connections"`
+	ConnectionsPerClient int `koanf:"connections_per_client"`
+	MaxRequests          int `koanf:"max_requests"`
+	RequestsPerOwner     int `koanf:"requests_per_owner"`
 }
 
 // OutputConfig says how outputs become results.
@@ -204,6 +213,7 @@ func defaults() map[string]any {
 		"trusted_proxies": []string{}, "dev_allow_remote": false, "tls.cert": "", "tls.key": "",
 		"audit.enabled": true, "audit.path": "", "audit.required": false, "audit.code": false, "audit.max_bytes": "64MB",
 		"calls.per_minute": 600, "calls.burst": 100,
+		"http.max_connections": 2000, "http.connections_per_client": 500, "http.max_requests": 2000, "http.requests_per_owner": 200,
 		"pool_size": 1, "pool_preload": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",

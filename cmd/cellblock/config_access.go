@@ -6,6 +6,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
+	"cellblock/web"
 )
 
 // minAuditFile is the least that a file of the audit log may hold: one line with the code of a cell, and more.
@@ -27,8 +28,35 @@ func (c *Config) checkAccess() error {
 		return fault.New(fault.Invalid, "configuration: calls.per_minute is %d and calls.burst is %d", c.Calls.PerMinute, c.Calls.Burst).
 			WithHint("Use numbers above 0, such as 600 and 100, or 0 calls a minute for no limit.")
 	}
+	if err := c.HTTP.check(); err != nil {
+		return err
+	}
 	_, err := c.proxies()
 	return err
+}
+
+// check refuses limits below nothing, and shares that are no shares.
+func (h HTTPConfig) check() error {
+	for _, limit := range []struct {
+		key, shareKey string
+		most, share   int
+	}{
+		{"max_connections", "connections_per_client", h.MaxConnections, h.ConnectionsPerClient},
+		{"max_requests", "requests_per_owner", h.MaxRequests, h.RequestsPerOwner},
+	} {
+		if limit.most < 0 || limit.share < 0 || limit.most > 0 && limit.share > limit.most {
+			return fault.New(fault.Invalid, "configuration: http.%s is %d and http.%s is %d", limit.key, limit.most, limit.shareKey, limit.share).
+				WithHint("Use numbers above 0, the second not above the first, or 0 for no limit.")
+		}
+	}
+	return nil
+}
+
+// limits are those of the configuration as package web wants them.
+func (h HTTPConfig) limits() web.Limits {
+	return web.Limits{
+		Connections: h.MaxConnections, PerClient: h.ConnectionsPerClient, Requests: h.MaxRequests, PerOwner: h.RequestsPerOwner,
+	}
 }
 
 // proxies are the networks of trusted_proxies.

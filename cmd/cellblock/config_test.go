@@ -184,6 +184,8 @@ func TestBadConfiguration(t *testing.T) {
 		"short idle time-out":  {"sessions: {idle_timeout: 30ms}\n", nil, nil, "0 for no end"},
 		"negative limit":       {"sessions: {per_owner: -1}\n", nil, nil, "0 for no limit"},
 		"negative life":        {"sessions: {max_life: -1h}\n", nil, nil, "0 for no end"},
+		"negative requests":    {"http: {max_requests: -1}\n", nil, nil, "http.max_requests"},
+		"a share above all":    {"http: {max_connections: 10}\n", nil, nil, "http.connections_per_client is 500"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

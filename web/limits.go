@@ -1,0 +1,142 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/net/netutil"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+)
+
+// Limits bound what clients hold at the same time; 0 is no limit. Of each there is a share that one cannot exceed, so that
+// nobody keeps out everybody else.
+type Limits struct {
+	// Connections are all that are open, and PerClient those of one address that is no proxy's. Over the first limit new
+	// ones wait, over the second they are closed.
+	Connections, PerClient int
+	// Requests are all that are being answered to callers with a token, streams that they listen to among them, and PerOwner
+	// those of one owner. Over the limit they are answered with 503 and 429.
+	Requests, PerOwner int
+}
+
+// maxStreams bounds the requests of one connection of HTTP/2 at the same time.
+const maxStreams = 100
+
+// shares counts what is held, in all and by each.
+type shares struct {
+	most, each int // 0: no limit
+
+	mu  sync.Mutex
+	all int
+	by  map[string]int
+}
+
+func newShares(most, each int) *shares { return &shares{most: most, each: each, by: map[string]int{}} }
+
+// take counts one more of somebody's, unless there are too many: of all, or of his.
+func (s *shares) take(who string) (ok, tooManyOfHis bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.each > 0 && s.by[who] >= s.each:
+		return false, true
+	case s.most > 0 && s.all >= s.most:
+		return false, false
+	}
+	s.all++
+	s.by[who]++
+	return true, false
+}
+
+// release ends what take has counted.
+func (s *shares) release(who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.by[who]--; s.by[who] == 0 {
+		delete(s.by, who)
+	}
+}
+
+// boundRequests refuses requests of callers who have too many under way, or while there are too many in all.
+func boundRequests(s *shares, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, _ := auth.FromContext(r.Context())
+		switch ok, his := s.take(p.Owner()); {
+		case ok:
+			defer s.release(p.Owner())
+			next.ServeHTTP(w, r)
+		case his:
+			w.Header().Set("Retry-After", "1")
+			writeError(w, fault.New(fault.Busy, "too many requests at the same time: %d are allowed, streams among them", s.each).
+				WithHint("Wait until one has ended, then ask again."))
+		default:
+			w.Header().Set("Retry-After", "1")
+			writeError(w, fault.New(fault.Unavailable, "the server has too many requests at the same time").WithHint("Ask again in a moment."))
+		}
+	})
+}
+
+// bounded is a listener within the limits.
+func (cfg Config) bounded(l net.Listener) net.Listener {
+	if cfg.Limits.PerClient > 0 {
+		l = &sharedListener{Listener: l, cfg: cfg, shares: newShares(0, cfg.Limits.PerClient)}
+	}
+	if cfg.Limits.Connections > 0 {
+		l = netutil.LimitListener(l, cfg.Limits.Connections)
+	}
+	return l
+}
+
+// sharedListener closes connections of clients who have too many.
+type sharedListener struct {
+	net.Listener
+	cfg    Config
+	shares *shares
+}
+
+// Accept returns the next connection of a client who may have another.
+func (l *sharedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client, bound := l.client(conn)
+		if !bound {
+			return conn, nil
+		}
+		if ok, _ := l.shares.take(client); ok {
+			return &sharedConn{Conn: conn, release: sync.OnceFunc(func() { l.shares.release(client) })}, nil
+		}
+		l.cfg.Logger.Debug("a connection was closed: its client has too many", "client", client, "limit", l.shares.each)
+		_ = conn.Close() // nobody has used it
+	}
+}
+
+// client is the address that a connection comes from, and whether that is one client's: a proxy has those of many.
+func (l *sharedListener) client(conn net.Conn) (string, bool) {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return "", false
+	}
+	addr := at.Addr().Unmap()
+	return addr.String(), !slices.ContainsFunc(l.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// sharedConn gives its share back when it is closed.
+type sharedConn struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (c *sharedConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
