@@ -56,6 +56,50 @@ type Pool struct {
 type Problem struct {
 	What string `json:"what"`
 	Hint string `json:"hint,omitempty"`
+	// Public is what anybody may be told of it: nothing of the machine and its network.
+	Public string `json:"-"`
+	down   bool   // it keeps the server from its work
+}
+
+// severities are the statuses from the best to the worst.
+var severities = []string{HealthOK, HealthDegraded, HealthDown}
+
+// Add adds a problem because of which the status is at least this bad.
+func (h *HealthReport) Add(status string, p Problem) {
+	p.down = status == HealthDown
+	h.Problems = append(h.Problems, p)
+	h.Status = severities[max(slices.Index(severities, h.Status), slices.Index(severities, status))]
+}
+
+// AddError is Add for an error, of which anybody may be told this much.
+func (h *HealthReport) AddError(status string, err error, public string) {
+	h.Add(status, Problem{What: err.Error(), Hint: fault.Hint(err), Public: public})
+}
+
+// Public is the report for those who do not operate the server: what does not work, and nothing of why.
+func (h HealthReport) Public() HealthReport {
+	problems := []Problem{}
+	for _, p := range h.Problems {
+		if p = (Problem{What: p.Public, Public: p.Public}); !slices.Contains(problems, p) {
+			problems = append(problems, p)
+		}
+	}
+	h.Problems, h.Capabilities.Warnings = problems, nil
+	if h.Pool != nil && h.Pool.Problem != "" {
+		h.Pool = &Pool{Size: h.Pool.Size, Ready: h.Pool.Ready, Problem: "the server's log says why"}
+	}
+	return h
+}
+
+// Reason says in a line what keeps the server from its work, to anybody; empty where nothing does.
+func (h HealthReport) Reason() string {
+	var reasons []string
+	for _, p := range h.Problems {
+		if p.down {
+			reasons = append(reasons, p.Public)
+		}
+	}
+	return strings.Join(reasons, "; ")
 }
 
 const healthSchema = `{"type":"object","properties":{"status":{"enum":["ok","degraded","down"]}},"required":["status","version","problems"]}`
@@ -78,12 +122,10 @@ func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthRep
 		report.Pool = &Pool{Size: stats.Pool.Size, Ready: stats.Pool.Ready, Problem: stats.Pool.Problem}
 	}
 	for _, warning := range report.Capabilities.Warnings {
-		report.Status = HealthDegraded
-		report.Problems = append(report.Problems, Problem{What: warning})
+		report.Add(HealthDegraded, Problem{What: warning, Public: "something bounds or separates kernels less than it should"})
 	}
 	if err := p.Health(ctx); err != nil {
-		report.Status = HealthDown
-		report.Problems = append(report.Problems, Problem{What: err.Error(), Hint: fault.Hint(err)})
+		report.AddError(HealthDown, err, "kernels cannot be started now")
 	}
 	return report
 }
@@ -105,6 +147,9 @@ func (s *service) health(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 		report = s.Health(ctx)
 	} else {
 		report = s.ReportHealth(ctx, time.Time{})
+	}
+	if s.Operator != nil && !s.Operator(ctx) {
+		report = report.Public()
 	}
 	if report.Problems == nil {
 		report.Problems = []Problem{}

@@ -39,6 +39,8 @@ type Config struct {
 	Logger *slog.Logger
 	// StateKey seals what a client brings back with the answer to a cell's input(). Nil: a new one.
 	StateKey transport.SessionKey
+	// Operator tells whether the caller operates the server, and may be told what is wrong with its machine. Nil: everybody.
+	Operator func(context.Context) bool
 	// Audit is told of every call. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner calls. Nil: nothing does.

@@ -26,11 +26,13 @@ type Health struct {
 	Status string
 	// Reason is shown to anybody, where it is not empty. It must tell nothing of the machine and its network.
 	Reason string
-	// Detail is shown to callers with a token, as JSON. It must hold no secrets and nothing of one owner.
+	// Detail is shown to callers with a token, as JSON. It must hold no secrets and nothing of one owner, or of the machine.
 	Detail any
+	// OperatorDetail is shown in its place to those who operate the server. Nil: Detail is.
+	OperatorDetail any
 }
 
-// health answers /health: status, version and uptime to anybody, the detail to whoever has a token.
+// health answers /health: status, version and uptime to anybody, the detail to whoever has a token, each as much as is his.
 type health struct {
 	look    func(context.Context) Health
 	version string
@@ -49,7 +51,11 @@ func newHealth(cfg Config, started time.Time) *health {
 	}
 	h.detail = auth.RequireBearer(cfg.Verifier, cfg.Bearer)(noteSubject(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := h.now(r.Context())
-		h.answer(w, now, now.Detail)
+		detail := now.Detail
+		if now.OperatorDetail != nil && cfg.Operator != nil && cfg.Operator(r.Context()) {
+			detail = now.OperatorDetail
+		}
+		h.answer(w, now, detail)
 	})))
 	return h
 }

@@ -36,6 +36,22 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// What is wrong with the machine is for those who operate it.
+func TestHealthForOperators(t *testing.T) {
+	s := newSite(t, func(c *Config) {
+		c.Operator = func(ctx context.Context) bool {
+			p, _ := auth.FromContext(ctx)
+			return p.Subject == "root"
+		}
+	})
+	s.health = Health{Status: "degraded", Detail: "for all", OperatorDetail: "for operators"}
+	for headers, want := range map[string]string{"Bearer token-of-ann": "for all", "Bearer token-of-root": "for operators"} {
+		if got := s.ask("GET", "/health", "", "Authorization", headers); !strings.Contains(got.Body.String(), `"detail":"`+want+`"`) {
+			t.Errorf("%s: %s", headers, got.Body)
+		}
+	}
+}
+
 // Whether a token holds cannot be told: that is not the caller's fault, and passes.
 func TestTokensThatCannotBeVerified(t *testing.T) {
 	s := newSite(t, func(c *Config) {

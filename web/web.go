@@ -44,6 +44,8 @@ type Config struct {
 	Scopes []string
 	// Health says how the server is. Nil: it answers, so it is well.
 	Health func(context.Context) Health
+	// Operator tells whether the caller operates the server (Health.OperatorDetail). Nil: nobody does.
+	Operator func(context.Context) bool
 	// Version is shown at /health.
 	Version string
 	// Drain and Cancel are the steps of a graceful stop: end what would never end by itself, cancel what still runs

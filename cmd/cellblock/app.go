@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellblock/audit"
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
@@ -29,6 +30,8 @@ type app struct {
 	mcp        mcpserver.Config
 	access     *mcpserver.Access
 	dispatcher *transport.Dispatcher
+	authority  auth.Authority // its zero value where nobody needs a token
+	troubles   troublesTold
 	started    time.Time
 }
 
@@ -37,7 +40,9 @@ type access struct {
 	slot    string // the kind
 	owner   func(context.Context) (sessions.Owner, error)
 	allowed func(ctx context.Context, scope string) bool
-	limiter *mcpserver.Limiter // nil: as often as they like
+	// operator tells whether a caller may see what is wrong with the machine; nil: everybody may.
+	operator func(context.Context) bool
+	limiter  *mcpserver.Limiter // nil: as often as they like
 }
 
 func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (*app, error) {
@@ -101,7 +106,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	}
 	a.mcp = mcpserver.Config{
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
-		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key, Audit: a.audit, Limiter: who.limiter,
+		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key, Audit: a.audit, Limiter: who.limiter, Operator: who.operator,
 	}
 	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
@@ -119,7 +124,21 @@ func orNone[T int | int64 | time.Duration](n T) T {
 
 // health looks at what the server depends on now.
 func (a *app) health(ctx context.Context) mcpserver.HealthReport {
-	return a.withAudit(a.mcp.ReportHealth(ctx, a.started))
+	report := a.withAudit(a.mcp.ReportHealth(ctx, a.started))
+	if err := a.history.Health(); err != nil {
+		report.AddError(mcpserver.HealthDegraded, err, "results are kept in memory only")
+	}
+	if a.authority.Health != nil {
+		serving, problem := a.authority.Health()
+		switch {
+		case !serving:
+			report.AddError(mcpserver.HealthDown, problem, "tokens cannot be verified: the keys of their issuer could not be fetched")
+		case problem != nil:
+			report.AddError(mcpserver.HealthDegraded, problem, "the keys of the tokens' issuer are not new")
+		}
+	}
+	a.troubles.tell(a.logger, report.Problems)
+	return report
 }
 
 // stopGrace is how long a stop may take before it is forced.

@@ -73,13 +73,11 @@ func (a *app) withAudit(report mcpserver.HealthReport) mcpserver.HealthReport {
 	if err == nil {
 		return report
 	}
-	report.Problems = append(report.Problems, mcpserver.Problem{What: err.Error(), Hint: fault.Hint(err)})
-	switch {
-	case a.audit.Required:
-		report.Status = mcpserver.HealthDown
-	case report.Status == mcpserver.HealthOK:
-		report.Status = mcpserver.HealthDegraded
+	status := mcpserver.HealthDegraded
+	if a.audit.Required {
+		status = mcpserver.HealthDown
 	}
+	report.AddError(status, err, "the audit log cannot be written")
 	return report
 }
 

@@ -5,8 +5,6 @@ import (
 	"net/http"
 
 	"cellblock/auth"
-	"cellblock/internal/fault"
-	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/web"
 )
@@ -52,25 +50,20 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Limits: cfg.HTTP.limits(),
-		Health: func(ctx context.Context) web.Health { return healthWith(a.health(ctx), authority) },
-		Drain:  a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
+		Health: a.webHealth, Operator: a.mcp.Operator,
+		Drain: a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	})
 }
 
-// healthWith adds to how the server is whether it can tell who calls. Without that it serves nobody, and says so to anybody:
-// no token can be verified to whose owner it could be told alone.
-func healthWith(report mcpserver.HealthReport, authority auth.Authority) web.Health {
-	serving, problem := authority.Health()
-	reason := ""
-	if problem != nil {
-		report.Problems = append(report.Problems, mcpserver.Problem{What: problem.Error(), Hint: fault.Hint(problem)})
-		if report.Status == mcpserver.HealthOK {
-			report.Status = mcpserver.HealthDegraded
-		}
-	}
-	if !serving {
-		report.Status = mcpserver.HealthDown
-		reason = "tokens cannot be verified: the keys of their issuer could not be fetched; the server's log says why"
-	}
-	return web.Health{Status: report.Status, Reason: reason, Detail: report}
+// webHealth is how the server is, for each who asks as much as is meant for him. Where no token can be verified, everybody is
+// told so: there is nobody to whom it could be told alone.
+func (a *app) webHealth(ctx context.Context) web.Health {
+	report := a.health(ctx)
+	return web.Health{Status: report.Status, Reason: report.Reason(), Detail: report.Public(), OperatorDetail: report}
+}
+
+// operates tells whether a caller may see what is wrong with the machine: who has the scope for it and, in dev mode, whoever
+// has a token.
+func operates(dev bool) func(context.Context) bool {
+	return func(ctx context.Context) bool { return dev || tokenAllows(ctx, auth.ScopeAdmin) }
 }

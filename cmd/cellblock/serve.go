@@ -58,7 +58,7 @@ func runServe(cmd *cobra.Command) error {
 		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
 	}
 	logger := newLogger(cfg.Log)
-	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, limiter: cfg.limiter(env.Dev())})
+	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev())})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -84,6 +84,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		return errors.Join(err, listener.Close())
 	}
 	defer authority.Close()
+	a.authority = authority
 	certificates, err := cfg.certificates(a.logger)
 	if err != nil {
 		return errors.Join(err, listener.Close())
