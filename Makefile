@@ -36,8 +36,12 @@ run: setup build ## the server, in dev mode, on 127.0.0.1:8787
 	$(BIN)/cellblock serve
 
 .PHONY: image
-image: build ## the image that kernels run in, with the engine that is here
-	@scripts/image.sh
+image: build ## the images that kernels run in, with the engine that is here; TARGETS="python bash r", or all
+	@scripts/image.sh $(TARGETS)
+
+.PHONY: kernels
+kernels: ## the kernels of ours for the sandbox, where this user's Jupyter has its own; KERNELS="bash csharp" for some alone
+	@scripts/kernels.sh $(KERNELS)
 
 .PHONY: node
 node: ## the JavaScript kernel on this machine, for kernels that run in the sandbox

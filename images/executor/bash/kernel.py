@@ -1,0 +1,180 @@
+"""A Jupyter kernel for Bash, whose cells one interactive shell runs: directory, variables and functions stay.
+
+The shell reads its commands from a pipe. A cell is a file that it sources, with nothing on standard input; the next command
+writes the mark with the status. An interactive shell survives interrupts, which end what it runs, loops of its own too.
+
+A shell that ends (`exit`, or a command that fails under `set -e`) leaves what it knows to the next one.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from terminal import App, Failure, TerminalKernel
+
+VARIABLES = "application/vnd.cellblock.variables+json"
+MOST_VARIABLES = 500
+
+# What a shell runs first. Functions of ours are named so that nobody's are taken for them.
+SETUP = r"""
+set +o history; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
+__cellblock_save() {
+  local name names
+  { builtin printf 'cd -- %q\n' "$PWD"
+    names=$(compgen -A variable)
+    for name in $names; do
+      case $name in name|names|BASHOPTS|BASHPID|BASH_*|BASH|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|OLDPWD|PIPESTATUS|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_) ;;
+      *) declare -p "$name" | sed '1s/^declare \(-[a-zA-Z-]*\)/declare -g \1/' ;; esac
+    done
+    declare -f; alias -p; shopt -p
+  } >STATE.new 2>/dev/null && command mv STATE.new STATE
+}
+trap __cellblock_save EXIT
+"""
+
+
+class BashKernel(TerminalKernel):
+    implementation = "cellblock-bash"
+    language = "bash"
+    banner = "Bash"
+
+    def __init__(self, **kwargs):
+        self.dir = tempfile.mkdtemp(prefix=".bash-", dir=os.environ.get("TMPDIR") or "/tmp")
+        self.state = os.path.join(self.dir, "state")
+        self.bash = shutil.which("bash") or "/bin/bash"
+        version = subprocess.run([self.bash, "-c", "echo $BASH_VERSION"], capture_output=True, text=True).stdout.strip()
+        self.language_info = {
+            "name": "bash", "version": version.partition("(")[0], "mimetype": "text/x-sh", "file_extension": ".sh",
+            "codemirror_mode": "shell", "pygments_lexer": "bash",
+        }
+        super().__init__(**kwargs)
+        self.known = set(self.names())
+
+    def launch(self):
+        env = dict(os.environ, PS1="", PS2="", TERM="dumb", PAGER="cat", GIT_PAGER="cat", MANPAGER="cat", SYSTEMD_PAGER="")
+        for name in ("PYDEVD_DISABLE_FILE_VALIDATION", "PYTHONUNBUFFERED"):
+            env.pop(name, None)
+        self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
+        self.program.write(SETUP.replace("STATE", shlex.quote(self.state)).encode() + b"\n")
+
+    def give(self, run, code):
+        path = os.path.join(os.path.dirname(self.dir), f"cell-{self.execution_count}")
+        if run.parent is None:
+            path = os.path.join(self.dir, "code")
+        if os.path.lexists(path):
+            os.unlink(path)
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
+            f.write(code + "\n")
+        self.path = path
+        quoted = shlex.quote(path)
+        self.program.write(f"source {quoted} </dev/null\n".encode() + self.mark(run))
+
+    def mark(self, run):
+        return b"builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty\n'
+
+    def nudge(self, run):
+        self.program.write(self.mark(run))
+
+    def conclude(self, run):
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+        if run.answer is None:
+            return self.replace()
+        status = int(run.answer)
+        if status == 130 and run.interrupted is not None:
+            raise Failure("KeyboardInterrupt", "")
+        if status != 0:
+            self.fail(status)
+        return None
+
+    def fail(self, status):
+        signal = f" (ended by signal {status - 128})" if 128 < status < 128 + 65 else ""
+        raise Failure("ExitStatus", f"{status}{signal}")
+
+    def replace(self):
+        """Starts another shell after the last has ended, with what that knew."""
+        status = self.program.ended()
+        self.launch()
+        if not os.path.exists(self.state):
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise Failure("ShellEnded", f"it {how}: variables, functions and directory are lost, files are kept")
+        self.hidden(f"source {shlex.quote(self.state)} 2>/dev/null; rm -f {shlex.quote(self.state)}")
+        if status != 0:
+            self.fail(status)
+        return None
+
+    # What there is.
+
+    def names(self):
+        return self.hidden("compgen -A variable >/dev/tty").decode(errors="replace").split()
+
+    def evaluate(self, expression):
+        if expression != "cellblock.variables":
+            text = self.hidden(f"builtin printf '%s' {expression} >/dev/tty").decode(errors="backslashreplace")
+            return {"text/plain": text}
+        names = [n for n in self.names() if n not in self.known and not re.match(r"BASH|COMP_|_$|__cellblock|PIPESTATUS$|OLDPWD$", n)]
+        listed = names[-MOST_VARIABLES:]
+        functions = self.hidden("declare -F >/dev/tty").decode(errors="replace").split("\n")
+        entries = [self.describe(name) for name in listed]
+        for line in functions:
+            name = line.rpartition(" ")[2]
+            if name and name != "__cellblock_save":
+                entries.append({"name": name, "type": "function"})
+        answer = {"variables": entries, "more": len(names) - len(listed)}
+        return {VARIABLES: json.dumps(answer), "text/plain": f"{len(entries)} variables"}
+
+    def describe(self, name):
+        text = self.hidden(f"declare -p {name} >/dev/tty 2>/dev/null", most=4096).decode(errors="backslashreplace").rstrip("\n")
+        flags, _, value = text.removeprefix("declare -").partition(" ")
+        value = value.partition("=")[2]
+        kind = "array" if "a" in flags else "map" if "A" in flags else "integer" if "i" in flags else "string"
+        entry = {"name": name, "type": kind + (", exported" if "x" in flags else ""), "preview": value[:200]}
+        if kind in ("array", "map"):
+            count = self.hidden("builtin printf '%%d' \"${#%s[@]}\" >/dev/tty" % name)
+            if count.isdigit():
+                entry["length"] = int(count)
+        elif len(value) >= 2 and value[0] == value[-1] == '"':
+            entry["preview"] = value[1:-1][:200]
+        return entry
+
+    def do_complete(self, code, cursor_pos):
+        before = code[:cursor_pos]
+        word = re.search(r"[^\s|&;()<>\"'`=]*$", before)[0]
+        kinds = "-A variable -P '$'" if word.startswith("$") else "-A command -A file" if not re.search(r"\w\s+\S*$", before) else "-A file"
+        stem = word.lstrip("$").lstrip("{")
+        found = self.hidden(f"compgen {kinds} -- {shlex.quote(stem)} >/dev/tty").decode(errors="replace").split("\n")
+        matches = sorted(set(filter(None, found)))[:500]
+        return {"status": "ok", "matches": matches, "cursor_start": cursor_pos - len(word), "cursor_end": cursor_pos, "metadata": {}}
+
+    def do_inspect(self, code, cursor_pos, detail_level=0, omit_sections=()):
+        begin = re.search(r"[\w./+-]*$", code[:cursor_pos])[0]
+        word = begin + re.match(r"[\w./+-]*", code[cursor_pos:])[0]
+        quoted = shlex.quote(word)
+        text = ""
+        if word:
+            text = self.hidden(f"{{ type {quoted} || declare -p {quoted}; }} >/dev/tty 2>/dev/null").decode(errors="replace").strip()
+        return {"status": "ok", "found": bool(text), "data": {"text/plain": text} if text else {}, "metadata": {}}
+
+    def do_is_complete(self, code):
+        check = subprocess.run([self.bash, "-n"], input=code.encode(), capture_output=True)
+        if check.returncode == 0 and not code.endswith("\\"):
+            return {"status": "complete"}
+        said = check.stderr.decode(errors="replace")
+        if code.endswith("\\") or "unexpected end of file" in said or "unexpected EOF" in said:
+            return {"status": "incomplete", "indent": ""}
+        return {"status": "invalid"}
+
+    def do_shutdown(self, restart):
+        reply = super().do_shutdown(restart)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return reply
+
+
+if __name__ == "__main__":
+    App.main(BashKernel)

@@ -1,0 +1,416 @@
+"""A Jupyter kernel whose code runs in another program on a pseudoterminal: a shell, an interpreter.
+
+On a terminal programs write what they have line by line, so that output is seen while it comes, and one that is
+interrupted is interrupted as its user would do it. The terminal passes every byte as it is: nothing is echoed, no line end
+changed. What is written is read at all times, by a thread, and sent as the output of the cell that runs, or of the last one.
+
+The program gets a cell by a pipe, never by the terminal. At its end it writes a mark to the terminal, behind all that the
+cell has written: a byte, a word made up for this cell, what it has to say, a byte. See Program.marks.
+"""
+
+import codecs
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import select
+import signal
+import subprocess
+import termios
+import threading
+import time
+import traceback
+
+import zmq
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.kernelbase import Kernel
+
+MARK = b"\x1e"  # begins and ends a mark
+WORD = 16  # characters of a mark's word
+LONGEST_MARK = 1 << 20
+
+CHUNK = 1 << 16  # bytes that go into one message at most
+LULL = 0.004  # seconds that more output is waited for before a message goes
+HURRY = 0.03  # seconds that a message waits at most
+
+# How fast output is taken. A publisher throws messages away that its reader is too slow for; a writer can wait.
+PACE = 32 << 20  # bytes a second
+BURST = 16 << 20
+
+# Seconds after an interrupt until the programs that ignored it are asked to end, and until they are killed.
+TERM_AFTER = 2.0
+KILL_AFTER = 3.5
+
+
+class Run:
+    """One piece of code that the program works on."""
+
+    def __init__(self, parent=None, sink=None):
+        self.word = secrets.token_hex(WORD // 2).encode()
+        self.parent = parent  # the request, for its output
+        self.sink = sink  # gets the output instead; None: it is sent
+        self.answer = None  # the mark's text; None: the program has ended
+        self.done = threading.Event()
+        self.interrupted = None  # when
+
+    def finish(self, answer):
+        if not self.done.is_set():
+            self.answer = answer
+            self.done.set()
+
+
+class Bucket:
+    """Lets bytes pass at a pace."""
+
+    def __init__(self, pace, burst):
+        self.pace, self.burst, self.level, self.at = pace, burst, burst, time.monotonic()
+
+    def take(self, count):
+        now = time.monotonic()
+        self.level = min(self.burst, self.level + (now - self.at) * self.pace) - count
+        self.at = now
+        if self.level < 0:
+            time.sleep(-self.level / self.pace)
+
+
+class Program:
+    """A program on a terminal of its own, and its replacement when it ends."""
+
+    def __init__(self, send):
+        self.send = send  # takes text and the request that it belongs to
+        self.master, self.slave = os.openpty()
+        os.set_blocking(self.master, False)
+        self.calm()
+        self.process = None
+        self.input = None  # the pipe by which it gets code
+        self.run = None
+        self.words = []  # of runs whose marks may still come
+        self.parent = None  # whose output comes while nothing runs
+        self.lock = threading.RLock()
+        self.decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def calm(self):
+        """Makes the terminal pass everything as it is, but for the keys that interrupt."""
+        mode = termios.tcgetattr(self.slave)
+        mode[0] = 0
+        mode[1] = 0
+        mode[2] = termios.CS8 | termios.CREAD | (mode[2] & termios.CBAUD if hasattr(termios, "CBAUD") else 0)
+        mode[3] = termios.ISIG | termios.ICANON
+        termios.tcsetattr(self.slave, termios.TCSANOW, mode)
+
+    def start(self, argv, env, input_fd=0):
+        """Starts the program; it reads code from the descriptor input_fd, 0 or 3."""
+        reader, writer = os.pipe()
+
+        def own_terminal():
+            fcntl.ioctl(1, termios.TIOCSCTTY, 1)
+            os.tcsetpgrp(1, os.getpid())
+            if input_fd:
+                os.dup2(reader, input_fd)  # not inheritable under its own number
+                os.set_inheritable(input_fd, True)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # inherited until the terminal is the child's
+        try:
+            process = subprocess.Popen(
+                argv, env=env, stdin=subprocess.DEVNULL if input_fd else reader, stdout=self.slave, stderr=self.slave,
+                start_new_session=True, preexec_fn=own_terminal, pass_fds=(input_fd,) if input_fd else (),
+            )
+        except BaseException:
+            os.close(writer)
+            raise
+        finally:
+            os.close(reader)
+        with self.lock:
+            if self.input is not None:
+                os.close(self.input)
+            self.process, self.input = process, writer
+        threading.Thread(target=self.watch, args=(process,), daemon=True).start()
+
+    def watch(self, process):
+        """Waits for the program's end. What it has written by then is read before its run is over."""
+        process.wait()
+        with self.lock:
+            run = self.run if self.process is process else None
+        if run is None:
+            return
+        deadline = time.monotonic() + 2
+        while not run.done.wait(0.03) and time.monotonic() < deadline and select.select([self.master], [], [], 0)[0]:
+            pass
+        run.done.wait(2 * HURRY)
+        run.finish(None)
+
+    def ended(self):
+        """Tells how the program has ended: its status, negative for a signal; None while it runs."""
+        return self.process.poll()
+
+    def begin(self, run):
+        with self.lock:
+            self.run = run
+            self.words = [*self.words[-7:], run.word]
+            if run.sink is None:
+                self.parent = run.parent
+        self.calm()
+
+    def end(self):
+        with self.lock:
+            self.run = None
+
+    def write(self, data):
+        """Gives the program code. It may have ended: then its run is over, too."""
+        with contextlib.suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(self.input, data):]
+
+    # The reader.
+
+    def read(self):
+        pending, bucket = b"", Bucket(PACE, BURST)
+        first = None  # when the oldest byte came that waits
+        while True:
+            wait = None if first is None else max(0, min(LULL, first + HURRY - time.monotonic()))
+            ready = select.select([self.master], [], [], wait)[0]
+            data = b""
+            if ready:
+                try:
+                    data = os.read(self.master, CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    return  # the kernel ends
+                first = first or time.monotonic()
+                pending += data
+            if pending and (not ready or len(pending) >= CHUNK or MARK in data or time.monotonic() >= first + HURRY):
+                bucket.take(len(pending))
+                before = len(pending)
+                try:
+                    pending = self.marks(pending)
+                except Exception:  # nothing may end the thread that everything is read by
+                    traceback.print_exc()
+                    pending = b""
+                first = time.monotonic() if pending and len(pending) < before else None
+
+    def marks(self, data):
+        """Sends what was written, ends runs at their marks, and returns what may be the beginning of a mark."""
+        while True:
+            at = self.find(data)
+            if at is None:
+                break
+            begin, stop, text, word = at
+            self.say(data[:begin])
+            data = data[stop:]
+            with self.lock:
+                run = self.run
+            if run is not None and word == run.word and not run.done.is_set():
+                self.say(b"", final=True)
+                run.finish(text)
+        keep = self.unfinished(data)
+        self.say(data[:keep])
+        return data[keep:]
+
+    def find(self, data):
+        """The first whole mark: where it begins and ends, its text and its word."""
+        for word in self.words:
+            found = re.search(re.escape(MARK + word) + b":([^\x1e]*)" + MARK, data, re.DOTALL)
+            if found:
+                return found.start(), found.end(), found[1], word
+        return None
+
+    def unfinished(self, data):
+        """Where in data a mark begins whose end is still to come; its end if there is none."""
+        at = data.rfind(MARK)
+        if at < 0 or len(data) - at > LONGEST_MARK:
+            return len(data)
+        tail = data[at + 1 : at + 1 + WORD]
+        return at if any(word.startswith(tail) for word in self.words) else len(data)
+
+    def say(self, data, final=False):
+        with self.lock:
+            run, parent = self.run, self.parent
+        if run is not None and run.sink is not None and not run.done.is_set():
+            run.sink(data)
+            return
+        text = self.decoder.decode(data, final)
+        if text and parent is not None:
+            self.send(text, parent)
+
+    # Signals.
+
+    def interrupt(self):
+        """Interrupts what runs, and returns whether something does."""
+        with self.lock:
+            run = self.run
+        if run is None or run.done.is_set():
+            return False
+        run.interrupted = run.interrupted or time.monotonic()
+        self.signal_foreground(signal.SIGINT)
+        return True
+
+    def foreground(self):
+        """The processes that have the terminal, but for the program itself, and the group that they are."""
+        try:
+            group = os.tcgetpgrp(self.master)
+        except OSError:
+            return 0, []
+        members = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == self.process.pid:
+                continue
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{name}/stat", "rb") as f:
+                    fields = f.read().rpartition(b")")[2].split()
+                if int(fields[2]) == group:
+                    members.append(int(name))
+        return group, members
+
+    def signal_foreground(self, number):
+        with contextlib.suppress(OSError):
+            os.killpg(os.tcgetpgrp(self.master), number)
+
+    def force(self, number):
+        """Sends a signal to what runs in the foreground and not to the program, which has the state."""
+        for pid in self.foreground()[1]:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+
+    def stop(self):
+        process = self.process
+        if process is None or process.poll() is not None:
+            return
+        for number in (signal.SIGHUP, signal.SIGKILL):
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.3)
+                return
+
+
+async def nothing():
+    pass
+
+
+class Failure(Exception):
+    """How a cell failed: what an error message says."""
+
+    def __init__(self, name, value, lines=()):
+        super().__init__(value)
+        self.content = {"ename": name, "evalue": value, "traceback": list(lines)}
+
+
+class TerminalKernel(Kernel):
+    """What kernels on a terminal have in common. Subclasses say how the program is started and spoken to."""
+
+    implementation_version = "1"
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._execute_sleep = 0  # before each reply; ours waits for the end of both channels
+        self._flush_control_queue = nothing  # control has a thread of its own
+        self.program = Program(self.publish)
+        self.launch()
+
+    # For subclasses.
+
+    def launch(self):
+        """Starts the program."""
+        raise NotImplementedError
+
+    def give(self, run, code):
+        """Gives the program code."""
+        raise NotImplementedError
+
+    def nudge(self, run):
+        """Asks the program once more for a mark, after an interrupt that may have taken it."""
+
+    def conclude(self, run):
+        """Returns the data of the cell's value, or None, at the end of a cell; raises Failure."""
+        raise NotImplementedError
+
+    def evaluate(self, expression):
+        """Returns the data of a user expression."""
+        raise Failure("NotSupported", "there are no expressions")
+
+    # Execution.
+
+    def publish(self, text, parent):
+        self.session.send(self.iopub_socket, "stream", {"name": "stdout", "text": text}, parent=parent, ident=self._topic("stream"))
+
+    def perform(self, run, code):
+        """Runs code in the program to its end."""
+        self.program.begin(run)
+        try:
+            self.give(run, code)
+            self.wait(run)
+        finally:
+            self.program.end()
+
+    def wait(self, run):
+        """Waits for the end of a run. One that was interrupted and goes on is ended with more and more force."""
+        steps = []
+        while not run.done.wait(steps[0][0] if steps else 0.5 if run.interrupted is None else 0.2):
+            if run.interrupted is None:
+                continue
+            passed = time.monotonic() - run.interrupted
+            self.nudge(run)
+            if passed > KILL_AFTER:
+                self.program.force(signal.SIGKILL)
+            elif passed > TERM_AFTER:
+                self.program.force(signal.SIGTERM)
+
+    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **_):
+        reply = {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
+        try:
+            if code.strip():
+                run = Run(parent=self.get_parent("shell"), sink=(lambda data: None) if silent else None)
+                self.perform(run, code)
+                value = self.conclude(run)
+                if value and not silent:
+                    content = {"execution_count": self.execution_count, "data": value, "metadata": {}}
+                    self.send_response(self.iopub_socket, "execute_result", content)
+        except Failure as failure:
+            if not silent:
+                self.send_response(self.iopub_socket, "error", failure.content)
+            return {**reply, "status": "error", **failure.content}
+        for name, expression in (user_expressions or {}).items():
+            try:
+                reply["user_expressions"][name] = {"status": "ok", "data": self.evaluate(expression), "metadata": {}}
+            except Failure as failure:
+                reply["user_expressions"][name] = {"status": "error", **failure.content}
+        return reply
+
+    def hidden(self, code, most=1 << 20):
+        """Runs code that nobody sees and returns what it wrote."""
+        parts = []
+        run = Run(sink=lambda data: parts.append(data) if sum(map(len, parts)) < most else None)
+        self.perform(run, code)
+        return b"".join(parts)
+
+    async def interrupt_request(self, stream, ident, parent):
+        self.program.interrupt()
+        self.session.send(stream, "interrupt_reply", {"status": "ok"}, parent, ident=ident)
+
+    def do_shutdown(self, restart):
+        self.program.stop()
+        return {"status": "ok", "restart": restart}
+
+
+class App(IPKernelApp):
+    """Starts a kernel. Its IOPub socket holds more messages before it throws any away than ZMQ's would."""
+
+    def init_iopub(self, context):
+        context.setsockopt(zmq.SNDHWM, 100_000)
+        super().init_iopub(context)
+
+    def init_signal(self):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupts are asked for by message
+
+    def log_connection_info(self):
+        pass  # it would pass for the last words of a dead kernel
+
+    @classmethod
+    def main(cls, kernel_class):
+        os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+        cls.launch_instance(kernel_class=kernel_class)
