@@ -36,11 +36,13 @@ fi
 mkdir -p "$kernels"
 new=$(mktemp -d "$kernels/.node-XXXXXX")
 trap 'rm -rf "$new"' EXIT
-cp -R kernel.mjs shared.mjs front user package.json package-lock.json "$new"
+cp -R kernel.mjs shared.mjs front user types package.json package-lock.json "$new"
 packages "$new"
 cp kernelspecs/javascript/kernel.json "$new"
 chmod -R a+rX "$new"
-rm -rf "$kernels/javascript"
+rm -rf "$kernels/javascript" "$kernels/typescript"
 mv "$new" "$kernels/javascript"
 trap - EXIT
-say "installed in $kernels: javascript"
+mkdir -p "$kernels/typescript"
+cp kernelspecs/typescript/kernel.json "$kernels/typescript" # its program is the other one's
+say "installed in $kernels: javascript, typescript"

@@ -59,6 +59,29 @@ func TestKernel(t *testing.T, s Setup, d Dialect) {
 	}
 }
 
+// Running is a kernel that a test of one kernel's own abilities talks to.
+type Running struct{ box *box }
+
+// Launch launches the kernel that s describes and waits until it is ready. It ends with the test.
+func Launch(t *testing.T, s Setup) *Running {
+	t.Helper()
+	f := &suite{T: t, s: s, dir: ShortDir(t)}
+	f.p = f.provisioner()
+	return &Running{f.launch()}
+}
+
+// Want runs code that must succeed and compares its text, without the space around it.
+func (r *Running) Want(code, text string) {
+	r.box.f.Helper()
+	r.box.want(code, text)
+}
+
+// Run runs code that must succeed and returns its text: streams and the plain text of results, in order.
+func (r *Running) Run(code string) string {
+	r.box.f.Helper()
+	return r.box.python(code)
+}
+
 // talk is one case of TestKernel.
 type talk struct {
 	*box

@@ -1,4 +1,4 @@
-// A Jupyter kernel for JavaScript and TypeScript: node kernel.mjs [--language javascript|typescript] <connection file>
+// A Jupyter kernel for JavaScript and TypeScript: node kernel.mjs [--language javascript|typescript] [--types show|fail|off] <connection file>
 //
 // It is two threads. This one, the main thread, runs the user's code (user/), which so has all that Node has. The other
 // speaks Jupyter (front/), and answers while this one is busy.
@@ -8,18 +8,18 @@ import { SLOTS } from './shared.mjs'
 import { Runner } from './user/runner.mjs'
 
 const { values, positionals } = parseArgs({
-  options: { language: { type: 'string', default: 'javascript' }, f: { type: 'string', short: 'f' } }, allowPositionals: true,
+  options: { language: { type: 'string', default: 'javascript' }, types: { type: 'string', default: 'show' } }, allowPositionals: true,
 })
-const connectionFile = values.f ?? positionals[0]
-if (!connectionFile) {
-  console.error('usage: node kernel.mjs [--language javascript|typescript] <connection file>')
+const [connectionFile] = positionals
+if (!connectionFile || !['javascript', 'typescript'].includes(values.language) || !['show', 'fail', 'off'].includes(values.types)) {
+  console.error('usage: node kernel.mjs [--language javascript|typescript] [--types show|fail|off] <connection file>')
   process.exit(2)
 }
 
 const shared = new SharedArrayBuffer(4 * SLOTS)
 const { port1: answers, port2: answersEnd } = new MessageChannel()
 const front = new Worker(new URL('./front/front.mjs', import.meta.url), {
-  workerData: { connectionFile, language: values.language, shared, answers: answersEnd }, transferList: [answersEnd],
+  workerData: { connectionFile, ...values, shared, answers: answersEnd }, transferList: [answersEnd],
   execArgv: [], env: process.env, stdout: true,
 })
 const exit = process.reallyExit.bind(process)

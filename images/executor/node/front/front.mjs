@@ -3,24 +3,27 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { ANSWERED, UNSENT } from '../shared.mjs'
-import { prepare, unprepared } from './cell.mjs'
 import { interrupt } from './interrupt.mjs'
 import { languageOf } from './language.mjs'
 import { Programs } from './programs.mjs'
 import { Sockets } from './sockets.mjs'
-import { completeness } from './syntax.mjs'
 import { Text } from './text.mjs'
+import { translatorOf } from './translate.mjs'
 import { VERSION, Wire } from './wire.mjs'
 
 // Requests whose headers are remembered, because code that they started may still print.
 const REMEMBERED = 10_000
 
-const { connectionFile, language, shared, answers } = workerData
+// What a cell's end waits for the check of its types, in milliseconds.
+const TYPES = 10_000
+
+const { connectionFile, language, types, shared, answers } = workerData
 const connection = JSON.parse(readFileSync(connectionFile, 'utf8'))
 const wire = new Wire(connection.key)
 const sockets = new Sockets()
 const counters = new Int32Array(shared)
 const about = languageOf(language)
+const translator = translatorOf(language, types)
 
 const parents = new Map() // headers of requests, by the number of the cell that each was
 let cells = 0
@@ -36,10 +39,12 @@ const text = new Text((cell, name, piece) => publish(cell, 'stream', { name, tex
 }))
 
 // What programs print is the running cell's, or the last one's.
-const programs = new Programs((name, piece) => {
+const programs = new Programs((name, piece) => say(name, piece, running?.cell ?? lastRun))
+
+function say(name, piece, cell) {
   Atomics.add(counters, UNSENT, piece.length)
-  text.add(running?.cell ?? lastRun, name, piece)
-})
+  text.add(cell, name, piece)
+}
 
 function publish(cell, type, content, sent, metadata) {
   sockets.send('iopub', wire.pack([type], type, parents.get(cell), content, metadata), sent)
@@ -73,14 +78,11 @@ const plain = {
   connect_request: () => connection,
   comm_info_request: () => ({ status: 'ok', comms: {} }),
   history_request: () => ({ status: 'ok', history: [] }),
-  is_complete_request: ({ code = '' }) => {
-    const status = completeness(code)
-    return status === 'incomplete' ? { status, indent: '' } : { status }
-  },
 }
 
-// Requests that the main thread answers.
+// Requests that take their time, most of them with the main thread.
 const deep = {
+  is_complete_request: completeness,
   execute_request: execute,
   complete_request: (request, { code = '', cursor_pos: cursor }) => ask(request, { op: 'complete', code, cursor: units(code, cursor) }),
   inspect_request: (request, { code = '', cursor_pos: cursor, detail_level: detail = 0 }) =>
@@ -123,25 +125,31 @@ function ask(request, question) {
   parentPort.postMessage({ ...question, cell: request.cell })
 }
 
-function execute(request, content) {
+async function completeness(request, { code = '' }) {
+  const status = await translator.completeness(code)
+  finish({ content: status === 'incomplete' ? { status, indent: '' } : { status } })
+}
+
+async function execute(request, content) {
   const { code = '', silent = false, store_history: store = !silent } = content
   request.silent = silent
   request.count = executions + 1
   if (!silent && store) executions++
   if (!silent) publish(request.cell, 'execute_input', { code, execution_count: request.count })
+  const translated = await translator.translate(code)
+  request.checked = silent || translated.problem ? null : translator.check(code)
   ask(request, {
     op: 'execute', source: code, silent, count: request.count, input: Boolean(content.allow_stdin),
-    expressions: content.user_expressions ?? {}, ...translated(code),
+    expressions: content.user_expressions ?? {}, ...translated,
   })
 }
 
-function translated(code) {
-  try {
-    return prepare(code)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return { ...unprepared(code), problem: { message: error.message.replace(/ \(\d+:\d+\)$/, ''), at: error.pos } }
-  }
+// toldOfTypes resolves when what is wrong with a cell's types has been told, or takes so long that it comes later.
+function toldOfTypes({ cell, checked }) {
+  const told = checked.then(wrong => wrong && say('stderr', wrong, cell))
+  let timer
+  const enough = new Promise(resolve => { timer = setTimeout(resolve, TYPES) })
+  return Promise.race([told, enough]).finally(() => clearTimeout(timer))
 }
 
 // finish ends the request that the main thread has dealt with.
@@ -186,10 +194,12 @@ const heard = {
     asking = cell
     sockets.send('stdin', wire.pack(running.message.identities, 'input_request', running.message.header, { prompt, password }))
   },
-  done: message => {
-    if (message.cell === running?.cell) finish(message)
+  done: async message => {
+    if (message.cell !== running?.cell) return
+    if (running.checked) await toldOfTypes(running)
+    finish(message)
   },
-  prepare: ({ source }) => parentPort.postMessage({ op: 'prepared', prepared: translated(source) }),
+  prepare: async ({ source }) => parentPort.postMessage({ op: 'prepared', prepared: await translator.translate(source) }),
   interrupt: () => void interruptRunning(),
 }
 

@@ -1,11 +1,12 @@
 // Describes errors as Jupyter shows them: name, value, and a traceback that ends with where the error was thrown and has, for
 // each frame, the line of the source. Frames of the kernel's own are left out.
 import { readFileSync, statSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { isNativeError, isProxy } from 'node:util/types'
-import { Array, Error, Map, Math, Number, String, SyntaxError, URL } from './intrinsics.mjs'
+import { Array, Error, JSON, Map, Math, Number, String, SyntaxError, URL } from './intrinsics.mjs'
 
 const OWN = new URL('..', import.meta.url).href
 const NAME = 'cell.js' // of what imports on behalf of cells
@@ -24,11 +25,28 @@ const cellName = /^cell-(\d+)$/
 
 Error.stackTraceLimit = FRAMES
 
+const maps = new Map() // source maps, by the names of what they are of: text, or read
+
+// mapped gives the places in a line of a stack the numbers of the source.
+function mapped(line) {
+  if (maps.size === 0) return line
+  return line.replace(/([^\s()]+):(\d+):(\d+)/, (place, name, row, column) => {
+    const entry = mapOf(name)?.findEntry(row - 1, column - 1)
+    return entry?.originalLine === undefined ? place : `${name}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
+  })
+}
+
+function mapOf(name) {
+  const map = maps.get(name)
+  if (typeof map === 'string') maps.set(name, new SourceMap(JSON.parse(map)))
+  return maps.get(name)
+}
+
 // Stacks that the user's code prints do not have the kernel's frames either.
 Error.prepareStackTrace = (error, sites) => {
   const frames = sites.map(site => ({ site, file: site.getFileName() ?? '' })).filter(({ file }) => !own(file))
   while (frames.length > 0 && frames.at(-1).file.startsWith('node:')) frames.pop() // what has called the kernel
-  return header(error) + frames.map(({ site }) => `\n    at ${site}`).join('')
+  return header(error) + frames.map(({ site }) => mapped(`\n    at ${site}`)).join('')
 }
 
 function own(file) {
@@ -44,13 +62,20 @@ function header(error) {
 }
 
 export class Errors {
-  #sources = new Map() // lines of cells, by their names
+  #sources = new Map() // of cells, by their names
 
-  // remember keeps a cell's source, for the lines in tracebacks.
-  remember(name, source) {
+  // remember keeps the source of a cell or script, for the lines in tracebacks. Map leads from what is run to the source.
+  remember(name, source, map) {
     this.#sources.delete(name)
     this.#sources.set(name, source)
-    if (this.#sources.size > REMEMBERED) this.#sources.delete(this.#sources.keys().next().value)
+    maps.delete(name)
+    if (map) maps.set(name, map)
+    if (this.#sources.size > REMEMBERED) this.#forget(this.#sources.keys().next().value)
+  }
+
+  #forget(name) {
+    this.#sources.delete(name)
+    maps.delete(name)
   }
 
   // describe returns an error's content for messages. Problem is {message, at, shift}: what the reader of the cell's source had
@@ -69,6 +94,7 @@ export class Errors {
       return { ename: 'Uncaught', evalue, traceback: [`Uncaught ${evalue}`] }
     }
     const ename = nameOf(error)
+    if (problem?.final) return this.#unread(problem.message, problem.file, problem.at)
     const compiled = problem && error instanceof SyntaxError && compiledAt.exec(String(error.stack).split('\n')[0])
     if (compiled) return this.#unreadable(error, compiled, problem)
     const evalue = String(error.message ?? '')
@@ -77,16 +103,19 @@ export class Errors {
 
   // unreadable describes what is wrong with a cell's source: V8 says it best, but it takes cells for scripts.
   #unreadable({ message, stack }, [, file, line], problem) {
-    const source = this.#source(file)
-    let row = Number(line), column = String(stack).split('\n')[2].search(/\^/) - (row === 1 ? problem.shift : 0)
-    if (/\b(import|export|module)\b/.test(message)) {
-      message = problem.message
-      const before = source.slice(0, problem.at).split('\n')
-      row = before.length
-      column = before.at(-1).length
-    }
-    const text = source.split('\n')[row - 1] ?? ''
-    const evalue = String(message)
+    if (/\b(import|export|module)\b/.test(message)) return this.#unread(problem.message, file, problem.at)
+    const row = Number(line), column = String(stack).split('\n')[2].search(/\^/) - (row === 1 ? problem.shift : 0)
+    return this.#syntaxError(String(message), file, row, column)
+  }
+
+  // unread describes an error at a position in a source.
+  #unread(message, file, at) {
+    const before = this.#source(file).slice(0, at).split('\n')
+    return this.#syntaxError(message, file, before.length, before.at(-1).length)
+  }
+
+  #syntaxError(evalue, file, row, column) {
+    const text = this.#source(file).split('\n')[row - 1] ?? ''
     return { ename: 'SyntaxError', evalue, traceback: [`${this.#where(file, row)}\n    ${text}\n    ${' '.repeat(Math.max(column, 0))}^`, `SyntaxError: ${evalue}`] }
   }
 

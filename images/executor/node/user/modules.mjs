@@ -41,14 +41,16 @@ export class Modules {
     this.#importers = [file, ...nodePath()].map(importerAt)
   }
 
-  // import returns what a cell's import statement wants of a module: "default", "*" for all of it, or a name.
-  async import(specifier, wanted, attributes) {
+  // import returns what a cell's import statement wants of a module: "default", "*" for all of it, or a name. Lenient takes a
+  // name that is not there for a type's, of which TypeScript leaves nothing.
+  async import(specifier, wanted, attributes, lenient) {
     const module = await this.#load(specifier, attributes && { with: attributes })
     return wanted.map(name => {
       if (name === '*') return module
       if (name in module) return module[name]
       // Of a CommonJS module Node does not know all names before it has run.
       if (module.default != null && name in Object(module.default)) return module.default[name]
+      if (lenient) return undefined
       throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`)
     })
   }

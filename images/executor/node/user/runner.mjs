@@ -11,7 +11,7 @@ import { inspection, installVariables } from './describe.mjs'
 import { bundle, installDisplay } from './display.mjs'
 import { Errors } from './errors.mjs'
 import { installInput } from './input.mjs'
-import { Error, Number, Object, Promise, Symbol, WeakMap, process, setImmediate } from './intrinsics.mjs'
+import { Error, Number, Object, Promise, Symbol, SyntaxError, WeakMap, process, setImmediate } from './intrinsics.mjs'
 import { Modules } from './modules.mjs'
 import { complete, rememberBuiltIns } from './names.mjs'
 import { installOutput } from './output.mjs'
@@ -88,7 +88,7 @@ export class Runner {
     const cell = { number: request.cell, silent: request.silent, count: request.count, input: request.input, name: `cell-${request.count}` }
     this.#current = this.#last = cell
     if (this.#interrupted === cell.number) return this.#fail(cell, new Interrupted())
-    this.#errors.remember(cell.name, request.source)
+    this.#errors.remember(cell.name, request.source, request.map)
     this.#cells.run(cell, () => this.#run(cell, request))
   }
 
@@ -117,7 +117,7 @@ export class Runner {
       this.#modules.follow()
       value = this.#evaluate(request, cell.name)
     } catch (error) {
-      return this.#fail(cell, error, request.problem && { ...request.problem, shift: request.shift })
+      return this.#fail(cell, error, request.problem && { ...request.problem, shift: request.shift, file: cell.name })
     }
     const succeed = value => soon(() => this.#succeed(cell, request, value))
     if (!isPromise(value)) return succeed(value)
@@ -127,15 +127,17 @@ export class Runner {
   // runFile runs a script as if it were in the cell, but with its own name.
   async #runFile(path) {
     const file = resolve(path)
+    const source = readFileSync(file, 'utf8')
     const prepared = await new Promise(resolve => {
       this.#prepared = resolve
-      this.#front.postMessage({ op: 'prepare', source: readFileSync(file, 'utf8') })
+      this.#front.postMessage({ op: 'prepare', source })
     })
     this.#modules.beAt(file)
+    this.#errors.remember(file, source, prepared.map)
     try {
       await this.#evaluate({ ...prepared, shows: false }, file)
     } catch (error) {
-      if (prepared.problem) this.#problems.set(error, { ...prepared.problem, shift: prepared.shift })
+      if (prepared.problem) this.#problems.set(error, { ...prepared.problem, shift: prepared.shift, file })
       throw error
     }
   }
@@ -145,12 +147,13 @@ export class Runner {
   }
 
   // evaluate runs a cell's scripts and returns its value, or a promise of it.
-  #evaluate({ code, functions, names, shows, shift, async }, filename) {
+  #evaluate({ code, functions, names, shows, shift, async, lenient, problem }, filename) {
+    if (problem?.final) throw new SyntaxError(problem.message)
     declare(names)
     if (functions) this.#script(functions, filename, 0).runInThisContext()
     const value = this.#script(code, filename, shift).runInThisContext()
     if (!async) return shows ? value : undefined
-    return then.call(value((...wanted) => this.#modules.import(...wanted)), result => result?.value)
+    return then.call(value((specifier, wanted, attributes) => this.#modules.import(specifier, wanted, attributes, lenient)), result => result?.value)
   }
 
   #script(code, filename, shift) {
