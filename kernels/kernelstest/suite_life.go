@@ -318,6 +318,9 @@ func testUsed(f *suite) {
 	if r.CPU < 290*time.Millisecond || r.CPU > time.Minute || r.PeakMemory < 150<<20 || r.PeakMemory > 1<<30 {
 		f.Errorf("a cell that computes, and holds 150 MB: %v, %d bytes", r.CPU, r.PeakMemory)
 	}
+	if _, r = b.run(f.say("_ = sum(range(3 * 10**7))", "used 350ms 60000000")); r.CPU < 80*time.Millisecond { // one call, which nothing interrupts
+		f.Errorf("a cell that adds up: %v", r.CPU)
+	}
 	_, r = b.run(f.say("1+1", "used 5ms 60000000"))
 	if r.CPU <= 0 || r.CPU > 250*time.Millisecond || r.PeakMemory < 10<<20 || r.PeakMemory > 149<<20 {
 		f.Errorf("1+1: %v, %d bytes", r.CPU, r.PeakMemory)

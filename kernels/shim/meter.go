@@ -3,11 +3,13 @@
 package shim
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"time"
 
 	"cellblock/kernels/stream"
+	"cellblock/kernels/wire"
 )
 
 // firstLook is how long an execution has run when its memory is first looked at; from then on the time doubles, up to
@@ -45,10 +47,47 @@ func newMeter(sample func() consumption) *meter {
 	return m
 }
 
-// begin measures from now for the execution of a msg_id. What was measured before had no end.
+// expect measures from now for the execution that a message on shell asks for, unless it is silent or another one runs. A
+// kernel whose cell computes without a pause says only afterwards that it has begun.
+func (m *meter) expect(parts [][]byte) {
+	id, ok := executionAsked(parts)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.parent == "" {
+		m.start(id)
+	}
+}
+
+// executionAsked returns the msg_id of a request for an execution that is not silent.
+func executionAsked(parts [][]byte) (id string, ok bool) {
+	if len(parts) < 4 {
+		return "", false
+	}
+	h, err := wire.ParseHeader(parts[0])
+	return h.MsgID, err == nil && h.MsgType == "execute_request" && len(h.MsgID) <= maxParent && !bytes.Contains(parts[3], []byte(`"silent":true`))
+}
+
+// unsent tells that a message could not be given to the kernel.
+func (m *meter) unsent(parts [][]byte) {
+	if id, ok := executionAsked(parts); ok {
+		_, _ = m.end(id) // nothing was used
+	}
+}
+
+// begin measures from now for the execution of a msg_id, unless it was expected. What was measured before had no end.
 func (m *meter) begin(parent string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.parent != parent {
+		m.start(parent)
+	}
+}
+
+// start measures from now. m.mu is held.
+func (m *meter) start(parent string) {
 	m.parent = strings.Clone(parent) // part of a header that may be long
 	m.before = m.sample()
 	m.most, m.pause = m.before.memory, firstLook

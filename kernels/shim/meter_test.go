@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cellblock/kernels/stream"
+	"cellblock/kernels/wire"
 )
 
 const mb = 1 << 20
@@ -52,6 +53,43 @@ func TestMeter(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What counts is the time from when the cell was sent: a kernel that computes says that it has begun when it is done. Silent
+// requests, and what comes while another is measured, are not measured so.
+func TestMeterBeginsWithTheRequest(t *testing.T) {
+	request := func(id, msgType string, silent bool) [][]byte {
+		header := wire.NewHeader(id, "test", msgType)
+		return wire.Message{Header: header, Content: encode(map[string]any{"code": `"silent":true`, "silent": silent})}.Parts()
+	}
+	for name, tt := range map[string]struct {
+		sent [][]byte
+		cpu  time.Duration
+	}{
+		"expected":          {request("cell", "execute_request", false), 3},
+		"another":           {request("another", "execute_request", false), 1},
+		"silent":            {request("cell", "execute_request", true), 1},
+		"no execution":      {request("cell", "kernel_info_request", false), 1},
+		"not even a header": {[][]byte{[]byte("{"), nil, nil, nil}, 1},
+	} {
+		var now consumption
+		m := newMeter(func() consumption { return now })
+		m.expect(tt.sent)
+		m.expect(request("later", "execute_request", false))
+		now.cpu = 2
+		m.begin("cell")
+		now.cpu = 3
+		if u, ok := m.end("cell"); !ok || u.CPU != tt.cpu {
+			t.Errorf("%s: %+v %v", name, u, ok)
+		}
+	}
+	m := newMeter(func() consumption { return consumption{} })
+	lost := request("lost", "execute_request", false)
+	m.expect(lost)
+	m.unsent(lost)
+	if m.parent != "" {
+		t.Error("what could not be sent is measured")
 	}
 }
 

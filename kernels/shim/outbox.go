@@ -20,6 +20,7 @@ const (
 // at most. Its methods may be called concurrently.
 type outbox struct {
 	drops *drops
+	meter *meter // nil: nobody measures
 	wg    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -32,8 +33,8 @@ type outbox struct {
 }
 
 // newOutbox starts the goroutines that close ends.
-func newOutbox(d *drops) *outbox {
-	o := &outbox{drops: d, queues: make(map[stream.Channel][][][]byte)}
+func newOutbox(d *drops, m *meter) *outbox {
+	o := &outbox{drops: d, meter: m, queues: make(map[stream.Channel][][][]byte)}
 	o.changed.L = &o.mu
 	for _, ch := range []stream.Channel{stream.Shell, stream.Control, stream.Stdin} {
 		o.wg.Go(func() { o.run(ch) })
@@ -96,8 +97,15 @@ func (o *outbox) run(ch stream.Channel) {
 		if !ok {
 			return
 		}
+		measured := o.meter != nil && ch == stream.Shell
+		if measured {
+			o.meter.expect(parts)
+		}
 		if err := l.Send(ch, parts); err != nil {
 			o.report(ch, parts, ReasonNotSent+err.Error())
+			if measured {
+				o.meter.unsent(parts)
+			}
 		}
 	}
 }

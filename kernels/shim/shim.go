@@ -58,12 +58,13 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 	d := newDrops(j)
 	s := &Shim{
 		config: c, log: log, dial: dial, journal: j, drops: d,
-		gate: newGate(j, c.OutputBytes, c.TailBytes), outbox: newOutbox(d),
+		gate:   newGate(j, c.OutputBytes, c.TailBytes),
 		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}), rush: make(chan struct{}, rungs),
 		vigil: keepVigil(time.Duration(c.PatienceMS) * time.Millisecond),
 	}
 	s.used = &consumptions{s: s}
 	s.gate.meter = newMeter(s.used.sample)
+	s.outbox = newOutbox(d, s.gate.meter)
 	return s
 }
 
