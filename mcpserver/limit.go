@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,7 +121,7 @@ func (s *service) excess(ctx context.Context, describe func(*auditEntry)) error 
 		return nil
 	}
 	refused := fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", s.Limiter.perMinute, s.Limiter.burst).
-		WithHint("wait %s, then call again", waitText(wait))
+		WithHint("%s%s%s", waitBefore, waitText(wait), waitAfter)
 	if first && s.Audit != nil {
 		e := s.auditEntry(ctx)
 		describe(&e)
@@ -127,6 +129,17 @@ func (s *service) excess(ctx context.Context, describe func(*auditEntry)) error 
 		s.Audit.Append(e.Entry)
 	}
 	return refused
+}
+
+// What stands around the time to wait in the hint of a call that is too many.
+const waitBefore, waitAfter = "wait ", ", then call again"
+
+// WaitIn returns how long the hint of a call that was one too many says to wait, for programs that can; false for another.
+func WaitIn(hint string) (time.Duration, bool) {
+	text, before := strings.CutPrefix(hint, waitBefore)
+	text, after := strings.CutSuffix(text, " s"+waitAfter)
+	n, err := strconv.Atoi(text)
+	return time.Duration(n) * time.Second, before && after && err == nil && n > 0
 }
 
 // waitText is a time to wait, not less than that, in whole seconds.

@@ -109,3 +109,17 @@ func TestReadingResourcesCountsAsCalling(t *testing.T) {
 	}
 	has(t, got[2], map[string]any{"event": "denied", "tool": "resources/read", "status": "busy", "session": "s"})
 }
+
+func TestWaitIn(t *testing.T) {
+	for _, d := range []time.Duration{time.Millisecond, time.Second, 90 * time.Second} {
+		hint := waitBefore + waitText(d) + waitAfter
+		if got, ok := WaitIn(hint); !ok || got < d || got >= d+time.Second {
+			t.Errorf("%q: %v, %v", hint, got, ok)
+		}
+	}
+	for _, hint := range []string{"", "wait", "wait 3 s", "wait -3 s, then call again", "wait x s, then call again", "please wait 3 s, then call again"} {
+		if got, ok := WaitIn(hint); ok {
+			t.Errorf("%q: %v", hint, got)
+		}
+	}
+}

@@ -192,6 +192,9 @@ func readResource(ctx context.Context, c *client.Client, session, part string) (
 	var request mcp.ReadResourceRequest
 	request.Params.URI = "cellblock://sessions/" + url.PathEscape(session) + "/" + part
 	got, err := c.ReadResource(ctx, request)
+	for err != nil && waited(ctx, err.Error()) {
+		got, err = c.ReadResource(ctx, request)
+	}
 	for _, notFound := range []error{mcp.ErrResourceNotFound, mcp.ErrInvalidParams} {
 		if ctx.Err() == nil && errors.Is(err, notFound) {
 			message, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), notFound.Error()+": "), "\nHint: ")

@@ -25,11 +25,15 @@ func callTool(ctx context.Context, c *client.Client, name string, args map[strin
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args
 	req.Params.Meta = &mcp.Meta{ProgressToken: "exec"}
-	result, err := c.CallTool(ctx, req)
-	if err != nil {
-		return nil, callError(ctx, err)
+	for {
+		result, err := c.CallTool(ctx, req)
+		if err != nil {
+			return nil, callError(ctx, err)
+		}
+		if !result.IsError || !waited(ctx, textOf(result)) {
+			return result, nil
+		}
 	}
-	return result, nil
 }
 
 // whatOfCell adds to an error that ended the wait for a cell what becomes of that cell. The session may be unknown: "".

@@ -23,7 +23,7 @@ type refusals struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
 func (r refusals) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := r.RoundTripper.RoundTrip(request)
+	response, err := r.sendPatiently(request)
 	if err != nil {
 		return nil, unreachable(request.URL, err)
 	}
