@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -98,6 +100,9 @@ func containerDeath(s ExitStatus, exit *stream.Exit) Death {
 
 // lostDeath describes a kernel that may live but cannot be heard any more.
 func lostDeath(err error) Death {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // where the shim was to be found is of no use to who reads this
+	}
 	return Death{Cause: "the kernel cannot be reached any more: " + clip(err.Error()), Time: time.Now()}
 }
 

@@ -2,7 +2,9 @@ package kernels_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,11 +147,12 @@ func TestShimThatNeverComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		k.Refuse(errors.New("no such file"))
+		refused := &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/proc/self/fd/36"}, Err: errors.New("connection refused")}
+		k.Refuse(fmt.Errorf("connecting: %w", refused))
 		k.Hangup()
 		begun := time.Now()
 		<-c.Done()
-		wantDeath(t, c.Err(), "cannot be reached any more: no such file")
+		wantDeath(t, c.Err(), "cannot be reached any more: connection refused")
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Fatalf("gave up after %v", took)
 		}

@@ -96,7 +96,8 @@ func containerKilled(w *world) []deed {
 	return deeds
 }
 
-// engineStopped are sessions that lose their containers with their engine.
+// engineStopped are sessions that lose their containers with their engine. One that takes long to stop says nothing of their
+// end meanwhile.
 func engineStopped(w *world) []deed {
-	return w.work(fate{dies: `engine|container.* ended|SIGKILL|SIGTERM`, away: true})
+	return w.work(fate{dies: `engine|container.* ended|SIGKILL|SIGTERM|cannot be reached any more`, away: true})
 }
