@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	switch {
 	case v.err == nil:
 		return s.whole(e, v), nil
-	case ctx.Err() == nil && e.Info().Phase != sessions.PhaseEnded:
+	case errors.Is(v.err, errWaitOver):
 		return s.soFar(e, v), nil
 	case ctx.Err() == nil:
 		return s.notRun(ctx, e, v), nil

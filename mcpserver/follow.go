@@ -90,14 +90,16 @@ func (s *service) follow(ctx context.Context, r mcp.CallToolRequest, e *sessions
 
 // awaitEnd waits until the cell ends or the wait is over, which is an error. It does not wake for every output.
 func awaitEnd(ctx context.Context, e *sessions.Execution, wait time.Duration) error {
-	over := time.NewTimer(wait)
-	defer over.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	defer cancel()
 	select {
 	case <-e.Done():
-		return nil
-	case <-over.C:
-		return errWaitOver
 	case <-ctx.Done():
+	}
+	select { // of two that are so it takes either
+	case <-e.Done():
+		return nil
+	default:
 		return context.Cause(ctx)
 	}
 }
@@ -187,8 +189,11 @@ const ExecutionMeta = "cellblock/execution"
 // about tells programs which cell a result is about, whether it has ended, where to read on, and which files it wrote.
 func about(e *sessions.Execution, v view, result *mcp.CallToolResult) *mcp.CallToolResult {
 	phase, _ := e.Phase()
-	if v.err == nil {
+	switch {
+	case v.err == nil:
 		phase = sessions.PhaseEnded
+	case errors.Is(v.err, errWaitOver) && phase == sessions.PhaseEnded: // since; this is not its result
+		phase = sessions.PhaseRunning
 	}
 	said := map[string]any{"session_id": e.SessionID(), "execution_id": e.Number(), "phase": phase, "since": v.next}
 	if wrote := v.result; len(wrote.Files) > 0 {

@@ -55,6 +55,16 @@ func TestWaitIsOverAndTheCellGoesOn(t *testing.T) {
 	})
 }
 
+// Who does not wait gets the result of a cell that has ended, always.
+func TestNoWaitForACellThatHasEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.run("s", "print a")
+		for range 32 {
+			w.get("s", 1, map[string]any{"wait_seconds": 0}).expect(t, false, "a\n[session s · cell 1 · ok")
+		}
+	})
+}
+
 func TestWaitIsLongerForAClientThatHears(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		began := time.Now()
