@@ -38,6 +38,12 @@ func RotateDev(dir string) (*Dev, error) {
 	return EnsureDev(dir)
 }
 
+// HasDevKey tells whether a folder has a key of dev mode.
+func HasDevKey(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, devPrivateKey))
+	return err == nil
+}
+
 func foreignKey(path string) error {
 	return fault.New(fault.Invalid, "%s holds a key that this version of cellblock did not make, and does not overwrite", path).
 		WithHint("Move it away; the next start makes a new one, and tokens made so far end.")

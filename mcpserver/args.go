@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ import (
 type arguments struct {
 	values map[string]json.RawMessage
 	err    error
+	// stray is err, where it is about a name that there is not: what is missing is told with it.
+	stray *fault.Error
 }
 
 // argumentsOf takes a call's arguments. Names other than the allowed ones are an error: a model that misspells an
@@ -51,7 +54,19 @@ func (a *arguments) fail(format string, args ...any) {
 	}
 }
 
+// missing fails for an argument that must be there.
+func (a *arguments) missing(name string) {
+	if a.stray != nil {
+		a.stray.Message += "; " + name + ": is required"
+	}
+	a.fail("%s: is required", name)
+}
+
 func (a *arguments) unknown(name string, allowed []string) {
+	if a.err != nil {
+		return
+	}
+	defer func() { a.stray, _ = errors.AsType[*fault.Error](a.err) }()
 	shown := clean(name)
 	if len(allowed) == 0 {
 		a.fail("%s: there is no such argument, this tool takes none", shown)
@@ -89,7 +104,7 @@ func (a *arguments) text(name string) string {
 // required is text for an argument that must be there.
 func (a *arguments) required(name string) string {
 	if _, ok := a.value(name); !ok {
-		a.fail("%s: is required", name)
+		a.missing(name)
 	}
 	return a.text(name)
 }
@@ -148,7 +163,7 @@ func (a *arguments) index(name string, least, fallback int) int {
 // number returns a cell's number, which must be there.
 func (a *arguments) number(name string) int {
 	if _, ok := a.value(name); !ok {
-		a.fail("%s: is required", name)
+		a.missing(name)
 	}
 	return a.index(name, 1, 0)
 }

@@ -139,6 +139,7 @@ func TestBadArguments(t *testing.T) {
 		words            []string
 	}{
 		{"no code", "execute_python", `{}`, []string{"code: is required"}},
+		{"a misspelt one", "execute_python", `{"cod":"1"}`, []string{"cod: there is no such argument, do you mean code?; code: is required"}},
 		{"null code", "execute_python", `{"code":null}`, []string{"code: is required"}},
 		{"empty code", "execute_python", `{"code":""}`, []string{"code: is empty"}},
 		{"code of another type", "execute_python", `{"code":["x"]}`, []string{"code: must be a string, got an array"}},

@@ -57,10 +57,11 @@ func (o connection) token(cfg *Config) (string, error) {
 // address is that of the server's MCP endpoint.
 func (o connection) address(cfg *Config) (string, error) {
 	if o.url == "" {
-		if endpoint, ok := runningServer(cfg.DataDir); ok {
-			return endpoint, nil
+		endpoint, err := runningServer(cfg.DataDir)
+		if endpoint == "" && err == nil {
+			endpoint = "http://" + cfg.Addr + "/mcp" // of a server that left no word here
 		}
-		return "http://" + cfg.Addr + "/mcp", nil
+		return endpoint, err
 	}
 	u, err := url.Parse(o.url)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -149,6 +150,11 @@ func faultOf(result *mcp.CallToolResult) error {
 		}
 	}
 	return err.WithHint("%s", ownHint(hint))
+}
+
+// refused tells whether a result is an error of the server's, and not of the code that it ran.
+func refused(result *mcp.CallToolResult) bool {
+	return result.IsError && result.Meta != nil && result.Meta.AdditionalFields[mcpserver.ErrorMeta] != nil
 }
 
 // textOf is the text of a result.

@@ -123,6 +123,9 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 		if err != nil {
 			return session, whatOfCell(ctx, cmp.Or(session, o.session), err)
 		}
+		if refused(result) {
+			return session, faultOf(result)
+		}
 		if err := o.print(ctx, c, result, live, stderr); err != nil {
 			return session, err
 		}

@@ -51,9 +51,21 @@ container or sandbox: variables, files and plots stay between calls.`,
 		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
 	})
 	addConfigFlags(root)
-	root.AddCommand(newServe(), newStdio(), newExec(), newFiles(), newNotebook(), newSessions(), newLogs(), newToken(), newAudit(), newAdmin(), newBackup(), newDoctor(), newVersion())
+	addGroup(root, "Serve:", newServe(), newStdio())
+	addGroup(root, "Work with a server that runs:", newExec(), newFiles(), newNotebook(), newSessions(), newLogs())
+	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newBackup(), newDoctor())
+	root.AddCommand(newVersion())
 	checkArguments(root)
 	return root
+}
+
+// addGroup adds commands that the help lists under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // newGroup is a command that only has commands.

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/internal/secretfile"
 )
 
 // A server leaves its address in its data folder, so that commands that are given the folder find it.
 
-// dialPatience is how long a command tries whether the server of the data folder answers, before it takes the default.
+// dialPatience is how long a command tries whether the server of the data folder answers, before it gives up.
 const dialPatience = time.Second
 
 // serverFile says where the server of a data folder listens. It counts while that server holds its slot: a file that a
@@ -46,15 +47,17 @@ func readServerFile(dataDir string) (f serverFile, ok bool) {
 	return f, err == nil && json.Unmarshal(raw, &f) == nil && f.Slot != ""
 }
 
-// runningServer is the endpoint of the server that runs on a data folder, if one does and answers.
-func runningServer(dataDir string) (endpoint string, ok bool) {
+// runningServer is the endpoint of the server that runs on a data folder, empty where none has left its address. It fails
+// with an error of kind Unavailable for one that was killed, or does not answer.
+func runningServer(dataDir string) (endpoint string, err error) {
 	f, ok := readServerFile(dataDir)
-	if !ok || !slotTaken(dataDir, f.Slot) {
-		return "", false
-	}
 	u, err := url.Parse(f.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return "", false
+	if !ok || err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", nil
+	}
+	if !slotTaken(dataDir, f.Slot) {
+		return "", fault.New(fault.Unavailable, "no server runs on %s; the last one was killed, it was at %s", dataDir, f.URL).
+			WithHint("Start it again: cellblock serve; or name another server with --url or CELLBLOCK_URL.")
 	}
 	port := u.Port()
 	if port == "" {
@@ -62,10 +65,11 @@ func runningServer(dataDir string) (endpoint string, ok bool) {
 	}
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), port), dialPatience)
 	if err != nil {
-		return "", false
+		return "", fault.New(fault.Unavailable, "the server that runs on %s does not answer at %s: %w", dataDir, f.URL, err).
+			WithHint("Look into its log; another server is named with --url or CELLBLOCK_URL.")
 	}
 	_ = conn.Close()
-	return f.URL, true
+	return f.URL, nil
 }
 
 // localURL is the endpoint by which this machine's programs reach a listener.

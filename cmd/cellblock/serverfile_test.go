@@ -3,7 +3,10 @@ package main
 import (
 	"net"
 	"os"
+	"strings"
 	"testing"
+
+	"cellblock/internal/fault"
 )
 
 // A server is found by its data folder while it runs, and only then.
@@ -22,6 +25,12 @@ func TestServerIsFoundByItsFolder(t *testing.T) {
 	found := func(when, want string) {
 		t.Helper()
 		if got, err := (connection{}).address(cfg); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", when, got, err, want)
+		}
+	}
+	failed := func(when, want string) {
+		t.Helper()
+		if got, err := (connection{}).address(cfg); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v; want %s", when, got, err, want)
 		}
 	}
@@ -49,14 +58,14 @@ func TestServerIsFoundByItsFolder(t *testing.T) {
 	if err := held.release(); err != nil {
 		t.Fatal(err)
 	}
-	found("it was killed, and another program listens there", usual)
+	failed("it was killed, and another program listens there", "was killed, it was at "+own)
 	if held, err = takeSlot(dir, serveSlot); err != nil {
 		t.Fatal(err)
 	}
 	defer held.release()
 	leave()
 	_ = listener.Close()
-	found("nobody answers", usual)
+	failed("nobody answers", "does not answer at "+own)
 	for _, text := range []string{"", "{", `{"url":"http://127.0.0.1:1/mcp"}`, `{"url":":","slot":"` + held.name + `"}`} {
 		if err := os.WriteFile(serverFilePath(dir), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,8 +26,7 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 			if err != nil {
 				return err
 			}
-			_, missing := os.Stat(cfg.DataDir)
-			open := auth.EnsureDev
+			had, open := auth.HasDevKey(cfg.DataDir), auth.EnsureDev
 			if rotate {
 				open = auth.RotateDev
 			}
@@ -37,9 +34,9 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 			if err != nil {
 				return err
 			}
-			if errors.Is(missing, os.ErrNotExist) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "cellblock: warning: there was no %s; a new installation was made there, "+
-					"and other servers do not accept its tokens\n", cfg.DataDir)
+			if !had {
+				fmt.Fprintf(cmd.ErrOrStderr(), "cellblock: there was no key in %s, and one was made; only servers that run in dev mode on "+
+					"this folder accept its tokens (--data-dir names another)\n", cfg.DataDir)
 			}
 			token, err := dev.Mint(spec)
 			if err != nil {

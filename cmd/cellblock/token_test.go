@@ -18,7 +18,7 @@ func TestTokenWarnsOfANewInstallation(t *testing.T) {
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(stderr.String(), "a new installation was made there"); got != want {
+		if got := strings.Contains(stderr.String(), "and one was made"); got != want {
 			t.Errorf("warned %t, want %t: %q", got, want, stderr.String())
 		}
 	}
