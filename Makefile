@@ -68,6 +68,10 @@ quota: ## the tests of workspaces' quotas, in a Linux of their own that has them
 soak: setup build ## 20 sessions of 200 mixed cells at once, each output looked at
 	CELLBLOCK_SOAK=full go test -count=1 -v -timeout 30m ./e2e/soak
 
+.PHONY: test-escape
+test-escape: setup build ## hostile cells try to get out, on every runtime that is here; prints what became of each
+	go test -count=1 -v -timeout 30m ./e2e/escape
+
 .PHONY: chaos
 # It is not in make test: it stops an engine, which others would miss.
 chaos: setup build ## kernels, servers, engine, disk and clock fail under sessions that work; CELLBLOCK_CHAOS=full for long

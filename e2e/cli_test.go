@@ -135,7 +135,7 @@ func TestStdio(t *testing.T) {
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_python","arguments":{"code":"print(6 * 7)"}}}
 `
-		args := append([]string{"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir}, runtimeFlags(runtime)...)
+		args := append([]string{"stdio", "--data-dir", t.TempDir(), "--run-dir", runDir}, rig.RuntimeFlags(runtime)...)
 		stdout, stderr, code := cellblockSplit(t, nil, requests, args...)
 		if code != 0 {
 			t.Fatalf("exit status %d\n%s", code, stderr)

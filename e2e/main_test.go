@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -15,41 +14,9 @@ import (
 
 func TestMain(m *testing.M) { rig.Main(m) }
 
-// runtimes are the ways to run kernels that the tests try: those that are here.
-func runtimes(t *testing.T) []string {
-	t.Helper()
-	var names []string
-	if _, err := exec.LookPath("bwrap"); need(t, err == nil, "bubblewrap") {
-		names = append(names, "local")
-	}
-	if need(t, os.Getenv("CELLBLOCK_TEST_DOCKER_HOST") != "", "a Docker engine with the kernels' image (CELLBLOCK_TEST_DOCKER_HOST)") {
-		names = append(names, "docker")
-	}
-	if need(t, os.Getenv("CELLBLOCK_TEST_PODMAN_HOST") != "", "a Podman engine with the kernels' image (CELLBLOCK_TEST_PODMAN_HOST)") {
-		names = append(names, "podman")
-	}
-	return names
-}
-
-// need reports whether something is here. What is missing is said, and is a failure where nothing may be skipped.
-func need(t *testing.T, here bool, what string) bool {
-	t.Helper()
-	if !here {
-		if os.Getenv("CELLBLOCK_TEST_NO_SKIP") == "1" {
-			t.Errorf("needs %s, and nothing may be skipped here", what)
-		}
-		t.Logf("SKIPPED in part: needs %s", what)
-	}
-	return here
-}
-
 // eachRuntime runs a test on every way to run kernels.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
-	names := runtimes(t)
-	if len(names) == 0 {
-		t.Skip("SKIPPED: there is nothing here to run kernels with")
-	}
-	for _, name := range names {
+	for _, name := range rig.Runtimes(t) {
 		t.Run(name, func(t *testing.T) { test(t, name) })
 	}
 }
@@ -63,7 +30,7 @@ func start(t *testing.T, runtime string, args ...string) *rig.Server {
 // startIn starts a server on a data folder that other servers may have used.
 func startIn(t *testing.T, dataDir, runtime string, args ...string) *rig.Server {
 	t.Helper()
-	i := rig.Installation{DataDir: dataDir, RunDir: runDirOf(t, dataDir), Flags: runtimeFlags(runtime)}
+	i := rig.Installation{DataDir: dataDir, RunDir: runDirOf(t, dataDir), Flags: rig.RuntimeFlags(runtime)}
 	s := i.Serve(t, args...)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -82,16 +49,6 @@ func runDirOf(t *testing.T, dataDir string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
-}
-
-func runtimeFlags(runtime string) []string {
-	switch runtime {
-	case "docker":
-		return []string{"--provisioner", "docker", "--docker-host", os.Getenv("CELLBLOCK_TEST_DOCKER_HOST")}
-	case "podman":
-		return []string{"--provisioner", "docker", "--docker-host", os.Getenv("CELLBLOCK_TEST_PODMAN_HOST")}
-	}
-	return []string{"--provisioner", runtime}
 }
 
 // call calls a tool and fails the test on a protocol error.

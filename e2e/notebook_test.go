@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellblock/kernels/kernelstest"
 	"cellblock/notebook"
 )
 
@@ -17,9 +18,7 @@ import (
 func jupyter(t *testing.T, args ...string) string {
 	t.Helper()
 	const python = "/usr/bin/python3"
-	if !need(t, exec.Command(python, "-c", "import nbformat, nbconvert, nbclient, ipykernel").Run() == nil, "python3-nbformat and python3-nbconvert") {
-		t.SkipNow()
-	}
+	kernelstest.Need(t, exec.Command(python, "-c", "import nbformat, nbconvert, nbclient, ipykernel").Run() == nil, "python3-nbformat or python3-nbconvert")
 	cmd := exec.CommandContext(t.Context(), python, args...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()

@@ -18,6 +18,15 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
+// nobodys are signals that have nothing to say to the shim. A server that ends and a terminal that closes are not the
+// kernel's business. All others would end it, because Go's runtime takes them for its own: user code, which may send them,
+// could so be rid of who reports on it. A fault of the shim's own still ends it; those are not sent.
+var nobodys = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS,
+	syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSTKFLT, syscall.SIGSYS, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGXCPU,
+	syscall.SIGXFSZ, syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR,
+}
+
 func run(args []string) int {
 	if len(args) == 2 && args[0] == shim.LaunchArg {
 		return shim.Launch(args[1])
@@ -32,8 +41,7 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "cellblock-shim:", err)
 		return shim.ExitConfig
 	}
-	// A server that ends, a terminal that closes: nothing of that is the kernel's business.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
+	signal.Ignore(nobodys...)
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGTERM)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -51,9 +51,10 @@ var layers = []layer{
 	},
 	{"notebook", []string{"kernels", "internal/..."}, "a notebook is made of outputs; whose they are is not its business"},
 	{"kernels/wire", nil, "framing is pure: bytes in, message out"},
+	{"kernels/seccomp", nil, "the filter is numbers; who puts what under it is not its business"},
 	{"kernels/stream", nil, "server and shim share the stream, so it can know neither"},
 	{
-		"kernels/shim/...", []string{"kernels/shim/...", "kernels/stream", "kernels/wire", "internal/timerslack"},
+		"kernels/shim/...", []string{"kernels/shim/...", "kernels/seccomp", "kernels/stream", "kernels/wire", "internal/timerslack"},
 		"the shim stands beside the kernel and has nothing of the server in it",
 	},
 	{
@@ -62,7 +63,7 @@ var layers = []layer{
 	},
 	{"kernels", []string{"kernels/stream", "kernels/wire", "internal/..."}, "kernels defines what provisioners implement, so it cannot know them"},
 	{
-		"kernels/...", []string{"kernels", "kernels/stream", "internal/..."},
+		"kernels/...", []string{"kernels", "kernels/seccomp", "kernels/stream", "internal/..."},
 		"a provisioner launches shims and does not speak Jupyter; provisioners do not know each other",
 	},
 	{"audit", []string{"internal/..."}, "the log says what it is told, and must work when nothing else does"},

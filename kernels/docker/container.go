@@ -198,7 +198,7 @@ func (p plan) shimConfig() string {
 		Transport: orElse(k.Transport, "ipc"), InterruptMode: orElse(k.InterruptMode, "signal"),
 		PatienceMS: p.spec.Patience.Milliseconds(),
 		// The container has them too, but rootless Podman 4.3 ignores what it is told.
-		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files},
+		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files}, Seccomp: true,
 	}
 	if p.socket != "" {
 		c.Listen, c.PeerOutside = "unix:"+socketDir+"/"+socketName, true

@@ -23,6 +23,7 @@ var isolationCases = []suiteCase{
 	{"no inherited environment", true, testNoEnvironment},
 	{"runs in its workspace", true, testWorkspace},
 	{"cannot reach its own shim's stream", true, testNoStream},
+	{"cannot end its own shim but politely", true, testNoKill},
 }
 
 // listen accepts on an address of this host until the test ends.
@@ -233,4 +234,19 @@ print(welcomed)`, "[]")
 	f.must(b.client.Close()) // two clients of one shim would take the stream from each other without end
 	b.client = f.connect(b.handle, kernels.Options{KernelID: b.spec.ID})
 	f.must(b.client.Ready(f.ctx()))
+}
+
+// testNoKill checks that signals from user code do not end the shim. SIGTERM does, as it does for an engine: the kernel ends,
+// and the server is told.
+func testNoKill(f *suite) {
+	f.enforced(f.p.Capabilities().Processes, "isolation from other processes")
+	b := f.launch()
+	b.want(`
+import os, signal, time
+for n in sorted(set(range(1, signal.NSIG)) - {signal.SIGTERM}):
+    try: os.kill(os.getppid(), n)
+    except OSError: pass
+time.sleep(.3)
+print("there")`, "there")
+	b.want("1+1", "2")
 }

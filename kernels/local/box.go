@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cellblock/kernels"
+	"cellblock/kernels/seccomp"
 	"cellblock/kernels/stream"
 )
 
@@ -81,7 +82,7 @@ func (p *Provisioner) contents(box *sandbox, child []*os.File) ([]*os.File, erro
 		box.files = append(box.files, file{fd: gateFD + len(child), path: path})
 		child = append(child, f)
 	}
-	filter := seccompFilter()
+	filter := seccomp.Filter()
 	if filter == nil {
 		return child, nil
 	}
@@ -119,14 +120,13 @@ func (p *Provisioner) box(st *stage, l kernels.Limits) sandbox {
 			size = min(size, l.Memory/4)
 		}
 	}
-	box := sandbox{
-		readOnly: p.system.binds, links: p.system.links, sized: p.bwrap.sized,
-		tmpfs: []tmpfs{{"/dev/shm", size}, {runPath, runSize}},
-	}
-	if p.stages() {
-		box.tmp = st.addTmp(size, p.user)
-	} else {
-		box.tmpfs = append(box.tmpfs, tmpfs{tmpPath, size})
+	box := sandbox{readOnly: p.system.binds, links: p.system.links, sized: p.bwrap.sized}
+	for _, t := range []tmpfs{{"/dev/shm", size}, {runPath, runSize}, {tmpPath, size}} {
+		if p.stages() {
+			box.scratch = append(box.scratch, bind{source: st.addScratch(t.size, p.user), target: t.target})
+		} else {
+			box.tmpfs = append(box.tmpfs, t)
+		}
 	}
 	for _, path := range p.cfg.ReadOnlyPaths {
 		box.further = append(box.further, bind{source: p.source(st, path, false), target: path})

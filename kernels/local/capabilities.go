@@ -24,7 +24,7 @@ func (p *Provisioner) Capabilities() kernels.Capabilities {
 	}
 	c.Network, c.Filesystem, c.Processes = "network namespace", "mount namespace (bubblewrap)", "pid namespace (bubblewrap)"
 	if !p.stages() {
-		c.Warnings = append(c.Warnings, "/tmp allows execution: a server that is not root cannot mount it noexec.")
+		c.Warnings = append(c.Warnings, "/tmp, /dev/shm and the home folder allow execution: a server that is not root cannot mount them noexec.")
 	}
 	if !p.bwrap.sized && p.bwrap.path != "" {
 		c.Warnings = append(c.Warnings, "/tmp has no size limit of its own: this bubblewrap is older than 0.7.")

@@ -54,7 +54,7 @@ type sandbox struct {
 	links     []link
 	files     []file
 	tmpfs     []tmpfs
-	tmp       string // a folder of the host to use as /tmp; empty: a tmpfs is among tmpfs
+	scratch   []bind // empty folders to use where there is no tmpfs
 	further   []bind // read-only paths beside the system's, which may lie where a tmpfs is
 	cgroups   []bind
 	workspace string // empty: none
@@ -118,8 +118,8 @@ func (s sandbox) private(a *argv) {
 		}
 		a.add("--tmpfs", t.target)
 	}
-	if s.tmp != "" {
-		a.add("--bind", s.tmp, tmpPath)
+	for _, b := range s.scratch {
+		a.bind("--bind", b)
 	}
 	a.add("--dir", homePath)
 	for _, b := range slices.Concat(s.further, s.cgroups) {

@@ -45,7 +45,7 @@ func TestArgsChoices(t *testing.T) {
 	}{
 		"old bubblewrap":   {func(s *sandbox) { s.sized = false }, []string{"--tmpfs /tmp"}, []string{"--size"}},
 		"no filter":        {func(s *sandbox) { s.seccompFD = 0 }, nil, []string{"--seccomp"}},
-		"tmp of the host":  {func(s *sandbox) { s.tmpfs, s.tmp = s.tmpfs[:2], "/tmp/tmp" }, []string{"--bind /tmp/tmp /tmp"}, []string{"--tmpfs /tmp"}},
+		"tmp of the host":  {func(s *sandbox) { s.tmpfs, s.scratch = s.tmpfs[:2], []bind{{source: "/tmp/scratch0", target: "/tmp"}} }, []string{"--bind /tmp/scratch0 /tmp"}, []string{"--tmpfs /tmp"}},
 		"probe":            {func(s *sandbox) { s.workspace, s.shim, s.config = "", "", "" }, nil, []string{"/workspace", shimPath, "--setenv"}},
 		"never with these": {func(*sandbox) {}, nil, []string{"--die-with-parent", "--share-net", "--dev-bind", "--cap-add", "--uid"}},
 	}

@@ -21,7 +21,7 @@ import (
 // A server that is a plain user runs kernels as itself and needs no stage.
 type stage struct {
 	sources []stageSource
-	tmp     *stageTmp
+	scratch []stageScratch
 }
 
 // stageSource is a path of the host and whether it must be a folder and no link.
@@ -30,8 +30,9 @@ type stageSource struct {
 	folder bool
 }
 
-// stageTmp is a tmpfs for the sandbox's /tmp.
-type stageTmp struct {
+// stageScratch is a tmpfs for the sandbox, as large as that in bytes.
+type stageScratch struct {
+	path string
 	size int64
 	user user
 }
@@ -46,10 +47,11 @@ func (s *stage) add(path string, folder bool) string {
 	return filepath.Join(stageDir, strconv.Itoa(len(s.sources)-1))
 }
 
-// addTmp returns the path under which there will be an empty tmpfs without execution.
-func (s *stage) addTmp(size int64, u user) string {
-	s.tmp = &stageTmp{size, u}
-	return filepath.Join(stageDir, "tmp")
+// addScratch returns the path under which there will be an empty tmpfs without execution.
+func (s *stage) addScratch(size int64, u user) string {
+	path := filepath.Join(stageDir, "scratch"+strconv.Itoa(len(s.scratch)))
+	s.scratch = append(s.scratch, stageScratch{path, size, u})
+	return path
 }
 
 // start starts a command in the stage. The goroutine's thread gets the namespace and ends with the goroutine.
@@ -102,10 +104,12 @@ func (s *stage) build() error {
 			return fmt.Errorf("stage %s: %w", s.sources[i].path, err)
 		}
 	}
-	if s.tmp == nil {
-		return nil
+	for _, scratch := range s.scratch {
+		if err := scratch.mount(); err != nil {
+			return fmt.Errorf("stage: %w", err)
+		}
 	}
-	return s.tmp.mount(filepath.Join(stageDir, "tmp"))
+	return nil
 }
 
 func openPath(src stageSource) (*os.File, error) {
@@ -134,10 +138,10 @@ func bindFile(f *os.File, target string) error {
 	return unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-func (t *stageTmp) mount(target string) error {
-	if err := os.Mkdir(target, 0o755); err != nil {
+func (t stageScratch) mount() error {
+	if err := os.Mkdir(t.path, 0o755); err != nil {
 		return err
 	}
 	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,size=%d", t.user.uid, t.user.gid, t.size)
-	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
+	return unix.Mount("tmpfs", t.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 }

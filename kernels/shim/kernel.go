@@ -126,7 +126,7 @@ func (k *kernel) launch(c stream.Config, r *reaper, output *os.File) error {
 		return err
 	}
 	defer status.Close()
-	spec := launchSpec{Argv: argv(c, k.files.file), Dir: c.Dir, Rlimits: c.Rlimits}
+	spec := launchSpec{Argv: argv(c, k.files.file), Dir: c.Dir, Rlimits: c.Rlimits, Seccomp: c.Seccomp}
 	files := []uintptr{null.Fd(), output.Fd(), output.Fd(), statusEnd.Fd()}
 	child, err := r.spawn(func() (int, error) {
 		return syscall.ForkExec("/proc/self/exe", []string{"cellblock-shim", LaunchArg, string(encode(spec))},

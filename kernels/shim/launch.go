@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cellblock/internal/timerslack"
+	"cellblock/kernels/seccomp"
 	"cellblock/kernels/stream"
 )
 
@@ -33,6 +34,7 @@ type launchSpec struct {
 	Argv    []string       `json:"argv"`
 	Dir     string         `json:"dir"`
 	Rlimits stream.Rlimits `json:"rlimits"`
+	Seccomp bool           `json:"seccomp"`
 }
 
 // Launch turns this process into the kernel that arg describes. What a kernel must have and its shim must not (limits,
@@ -73,6 +75,11 @@ func launch(arg string) error {
 	env := os.Environ()
 	if err := setRlimits(s.Rlimits); err != nil {
 		return err
+	}
+	if s.Seccomp { // last: the kernel is what needs no more than it leaves
+		if err := seccomp.Install(); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, s.Argv, env))
 }

@@ -285,6 +285,8 @@ type Config struct {
 	InterruptMode string `json:"interrupt_mode"`
 	// Rlimits are set on the kernel process, not on the shim.
 	Rlimits Rlimits `json:"rlimits"`
+	// Seccomp puts the kernel process under the filter of package seccomp. A shim that runs under it needs that not.
+	Seccomp bool `json:"seccomp,omitempty"`
 	// CgroupDir is a folder that holds the sandbox's memory cgroup files (v1 or v2); empty: look in /sys/fs/cgroup.
 	CgroupDir string `json:"cgroup_dir,omitempty"`
 	// PeerOutside refuses connections from processes of the shim's own pid namespace, that is, from users' code.

@@ -1,18 +1,24 @@
 //go:build linux && (amd64 || arm64)
 
-package local
+// Package seccomp has the filter of system calls that kernels run under (seccomp(2)), in every sandbox and container. An
+// engine's own filter stands before it: Podman's lets a container make user namespaces and keyrings, Docker's older ones
+// io_uring.
+//
+// The filter refuses what sandboxes are escaped with and kernels have no use for. Everything else is allowed: user code
+// may bring any program, and most of the surface is closed by namespaces and the lack of capabilities already.
+// Refused calls fail as they do for lack of permission, so that programs go on without them.
+package seccomp
 
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"runtime"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// The filter refuses what sandboxes are escaped with and kernels have no use for. Everything else is allowed: user code
-// may bring any program, and most of the surface is closed by namespaces and the lack of capabilities already.
-// Refused calls fail as they do for lack of permission, so that programs go on without them.
 
 // denied are system calls that fail with EPERM, on every architecture.
 var denied = []uint32{
@@ -56,14 +62,27 @@ const (
 // program is a filter in the making.
 type program []unix.SockFilter
 
-// seccompFilter returns the filter as bubblewrap's --seccomp reads it.
-func seccompFilter() []byte {
+// Install puts the calling thread under the filter, and with it what the thread executes. Nothing undoes it. The thread must
+// have no_new_privs.
+func Install() error {
+	filter := build()
+	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p)))
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
+}
+
+// Filter returns the filter as bubblewrap's --seccomp reads it.
+func Filter() []byte {
 	var b bytes.Buffer
-	_ = binary.Write(&b, binary.NativeEndian, []unix.SockFilter(seccompProgram()))
+	_ = binary.Write(&b, binary.NativeEndian, []unix.SockFilter(build()))
 	return b.Bytes()
 }
 
-func seccompProgram() program {
+func build() program {
 	var p program
 	p.load(offsetArch)
 	p.unless(auditArch, unix.EPERM) // another architecture's numbers mean other calls

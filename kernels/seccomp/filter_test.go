@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package local
+package seccomp
 
 import (
 	"slices"
@@ -61,7 +61,7 @@ func jump(yes bool, i unix.SockFilter) int {
 
 func refused(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
-func TestSeccompVerdicts(t *testing.T) {
+func TestVerdicts(t *testing.T) {
 	const allowed = uint32(unix.SECCOMP_RET_ALLOW)
 	here := func(nr uint32, args ...uint64) call {
 		c := call{arch: auditArch, nr: nr}
@@ -104,7 +104,7 @@ func TestSeccompVerdicts(t *testing.T) {
 			want uint32
 		}{here(unix.SYS_READ | foreignBit), refused(unix.EPERM)}
 	}
-	p := seccompProgram()
+	p := build()
 	for name, tt := range tests {
 		if got := verdict(t, p, tt.call); got != tt.want {
 			t.Errorf("%s: %#x, want %#x", name, got, tt.want)
@@ -113,10 +113,10 @@ func TestSeccompVerdicts(t *testing.T) {
 }
 
 // Every denied number is denied, once, and the program is one that the kernel takes.
-func TestSeccompProgram(t *testing.T) {
-	p := seccompProgram()
-	if len(p) > 4096 || len(seccompFilter()) != 8*len(p) {
-		t.Errorf("%d instructions, %d bytes", len(p), len(seccompFilter()))
+func TestProgram(t *testing.T) {
+	p := build()
+	if len(p) > 4096 || len(Filter()) != 8*len(p) {
+		t.Errorf("%d instructions, %d bytes", len(p), len(Filter()))
 	}
 	all := slices.Concat(denied, deniedHere)
 	for _, nr := range all {
