@@ -8,22 +8,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
-// listenPause is between two attempts to connect to a socket that is not listened on yet.
-const listenPause = 2 * time.Millisecond
-
-// socketCarrier is a Unix socket in a folder of the host that only this kernel's container has mounted. Users' code can
-// write there too, so what lies in it is opened without following links, and must be a socket.
+// socketCarrier is a Unix socket in a folder of the host that only this kernel's container has mounted, and can only read:
+// users' code, which may be the same user as the server, could fill the host's disk from there otherwise. So the server
+// makes the socket and hands it over to the shim. What lies in the folder is opened without following links all the same,
+// and must be a socket.
 type socketCarrier struct {
 	dir string
+	// socket is what the shim is to get; nil once it has it.
+	socket listeningSocket
 }
 
-// makeSocketDir makes the kernel's folder. The kernel's user may create the socket; when the server is root the folder
-// is its own and closes once the socket is there (see close).
+// makeSocketDir makes the kernel's folder, and in it the socket, to which the kernel's user may connect.
 func makeSocketDir(dir string, uid, gid int) (*socketCarrier, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
 		return nil, err
@@ -33,12 +30,8 @@ func makeSocketDir(dir string, uid, gid int) (*socketCarrier, error) {
 	}
 	c := &socketCarrier{dir: dir}
 	var err error
-	switch {
-	case os.Geteuid() != 0:
-	case os.Getegid() == gid:
-		err = os.Chown(dir, uid, gid)
-	default:
-		err = errors.Join(os.Chown(dir, 0, gid), os.Chmod(dir, 0o770))
+	if c.socket, err = listenIn(dir, socketName); err == nil && os.Geteuid() == 0 {
+		err = errors.Join(os.Chown(dir, 0, gid), os.Chmod(dir, 0o750), os.Lchown(filepath.Join(dir, socketName), uid, gid))
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
@@ -46,52 +39,16 @@ func makeSocketDir(dir string, uid, gid int) (*socketCarrier, error) {
 	return c, nil
 }
 
-// closeFolder takes the right to write from the kernel's user, so that code cannot fill the host's disk from there.
-// Where server and kernel are one user there is nothing to take.
-func (c *socketCarrier) closeFolder() {
-	if os.Geteuid() == 0 {
-		_ = os.Chmod(c.dir, 0o750)
-	}
-}
-
 func (c *socketCarrier) prepare(context.Context) error { return nil }
 
-// await watches the folder until the socket is in it.
+// await hands the socket over to the shim. From then on its connections are served.
 func (c *socketCarrier) await(ctx context.Context) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer watcher.Close()
-	if err := watcher.Add(c.dir); err != nil {
-		return err
-	}
-	for {
-		conn, err := c.dial(ctx)
-		if err == nil {
-			_ = conn.Close()
-			c.closeFolder()
-			return nil
-		}
-		if ctx.Err() != nil || !notYet(err) {
-			return errors.Join(ctx.Err(), err)
-		}
-		var listening <-chan time.Time
-		if refused(err) { // it is made, and nothing will tell when it is listened on: that is a moment later
-			listening = time.After(listenPause)
-		}
-		select {
-		case <-watcher.Events:
-		case <-listening:
-		case err := <-watcher.Errors:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	socket := c.socket
+	c.socket = nil
+	return socket.give(ctx)
 }
 
-// notYet reports whether err is that of a socket which is about to be: not made, or made and not yet listened on.
+// notYet reports whether err is that of a socket which is not made, or which nobody listens on.
 func notYet(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || refused(err)
 }
@@ -108,6 +65,18 @@ func (c *socketCarrier) endsWithShim() bool { return true }
 
 func (c *socketCarrier) log() string { return "" }
 
-func (c *socketCarrier) remove() error { return os.RemoveAll(c.dir) }
+func (c *socketCarrier) remove() error {
+	if c.socket != nil {
+		_ = c.socket.Close()
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// listeningSocket is a socket that is listened on for somebody else.
+type listeningSocket interface {
+	// give hands it over to the first who connects to it.
+	give(ctx context.Context) error
+	Close() error
+}
 
 var _ carrier = (*socketCarrier)(nil)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellblock/kernels/stream"
 )
 
 // listen makes a socket that accepts and drops.
@@ -77,24 +79,43 @@ func TestDialSocketUnderALongPath(t *testing.T) {
 	conn.Close()
 }
 
+// The shim gets the socket that the server has made, and is reached by it, however deep the run folder is.
 func TestAwaitSocket(t *testing.T) {
-	c, err := makeSocketDir(filepath.Join(shortDir(t), "run", "k"), os.Geteuid(), os.Getegid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- c.await(t.Context()) }()
-	listen(t, filepath.Join(c.dir, socketName))
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("the socket is there and nobody noticed")
-	}
-	if err := c.remove(); err != nil || exists(c.dir) {
-		t.Fatalf("not removed: %v", err)
+	for name, deep := range map[string]string{"short": "run", "long": strings.Repeat("d", 120)} {
+		t.Run(name, func(t *testing.T) {
+			c, err := makeSocketDir(filepath.Join(shortDir(t), deep, "k"), os.Geteuid(), os.Getegid())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := filepath.Join(shortDir(t), "seen") // as by the container
+			if err := os.Symlink(c.dir, seen); err != nil {
+				t.Fatal(err)
+			}
+			taken := make(chan net.Listener, 1)
+			go func() {
+				l, err := stream.TakeListener(filepath.Join(seen, socketName))
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- l
+			}()
+			if err := c.await(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := c.dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+			l := <-taken
+			l.Close()
+			if conn, err := c.dial(t.Context()); !notYet(err) {
+				t.Errorf("the shim has ended, and somebody listens: %v, %v", conn, err)
+			}
+			if err := c.remove(); err != nil || exists(c.dir) {
+				t.Fatalf("not removed: %v", err)
+			}
+		})
 	}
 }
 
@@ -110,18 +131,20 @@ func TestAwaitSocketObeysContext(t *testing.T) {
 	}
 }
 
+// Of the folder the kernel's user gets the way to the socket, and no more.
 func TestSocketDirIsClosedToTheKernel(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("the server's own user cannot keep itself out")
+		t.Skip("the server's own user cannot keep itself out; the mount does")
 	}
 	c, err := makeSocketDir(filepath.Join(shortDir(t), "k"), DefaultUID, DefaultUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.closeFolder()
-	info, err := os.Stat(c.dir)
-	if err != nil || info.Mode().Perm() != 0o750 {
-		t.Fatalf("%v, %v", info.Mode(), err)
+	defer func() { _ = c.remove() }()
+	for path, want := range map[string]os.FileMode{c.dir: os.ModeDir | 0o750, filepath.Join(c.dir, socketName): os.ModeSocket | 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
 	}
 }
 

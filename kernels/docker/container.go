@@ -137,7 +137,7 @@ func (p plan) labels() map[string]string {
 func (p plan) mounts() []mount.Mount {
 	mounts := []mount.Mount{p.shim, p.workspace}
 	if p.socket != "" {
-		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: p.socket, Target: socketDir})
+		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: p.socket, Target: socketDir, ReadOnly: true})
 	}
 	return mounts
 }
@@ -201,7 +201,7 @@ func (p plan) shimConfig() string {
 		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files}, Seccomp: true,
 	}
 	if p.socket != "" {
-		c.Listen, c.PeerOutside = "unix:"+socketDir+"/"+socketName, true
+		c.Listen, c.PeerOutside = "take:"+socketDir+"/"+socketName, true
 	}
 	b, err := json.Marshal(c)
 	if err != nil {

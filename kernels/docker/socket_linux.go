@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"cellblock/kernels/stream"
 )
 
 // dialSocket connects to the socket called name in dir. Neither may be a link: the file is opened first, checked to be a
@@ -34,6 +36,31 @@ func dialSocket(ctx context.Context, dir, name string) (net.Conn, error) {
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+}
+
+// listenIn makes a socket called name in dir, for this user alone, and listens on it. The file stays when it is closed.
+func listenIn(dir, name string) (listeningSocket, error) {
+	folder, err := open(unix.AT_FDCWD, dir, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), name), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return unixListener{l}, nil
+}
+
+// unixListener is a listeningSocket.
+type unixListener struct{ *net.UnixListener }
+
+func (l unixListener) give(ctx context.Context) error {
+	return stream.GiveListener(ctx, l.UnixListener)
 }
 
 // open opens a path without following a link at its end, only to name it.

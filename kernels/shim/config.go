@@ -94,9 +94,9 @@ func checkConfig(c stream.Config) error {
 func checkListen(c stream.Config) error {
 	kind, rest, _ := strings.Cut(c.Listen, ":")
 	switch kind {
-	case "unix":
+	case "unix", "take":
 		if !filepath.IsAbs(rest) || len(rest) > maxSocketPath {
-			return fmt.Errorf("listen is %q, must be unix: and an absolute path of at most %d bytes", c.Listen, maxSocketPath)
+			return fmt.Errorf("listen is %q, must be %s: and an absolute path of at most %d bytes", c.Listen, kind, maxSocketPath)
 		}
 	case "fd":
 		if n, err := strconv.Atoi(rest); err != nil || n < 3 {
@@ -106,7 +106,7 @@ func checkListen(c stream.Config) error {
 		_, err := stream.ParseAttachKey(c.AttachKey)
 		return err
 	default:
-		return fmt.Errorf("listen is %q, must be unix:PATH, fd:N or stdio", c.Listen)
+		return fmt.Errorf("listen is %q, must be unix:PATH, take:PATH, fd:N or stdio", c.Listen)
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ func listen(c stream.Config) (net.Listener, error) {
 	switch kind {
 	case "unix":
 		return listenUnix(rest)
+	case "take":
+		return stream.TakeListener(rest)
 	case "fd":
 		return listenFD(rest)
 	}

@@ -264,9 +264,9 @@ type Stats struct {
 // Config is what a provisioner tells the shim at launch, as JSON in the environment variable ConfigEnv.
 type Config struct {
 	KernelID string `json:"kernel_id"`
-	// Listen is where the stream is offered: "unix:PATH" (the shim makes the socket, mode 0600), "fd:N" (an inherited
-	// listening socket) or "stdio" (one connection, on the shim's own stdin and stdout, again and again: see
-	// AttachServer).
+	// Listen is where the stream is offered: "unix:PATH" (the shim makes the socket, mode 0600), "take:PATH" (a listening
+	// socket that who listens there hands over: see GiveListener), "fd:N" (an inherited listening socket) or "stdio" (one
+	// connection, on the shim's own stdin and stdout, again and again: see AttachServer).
 	Listen string `json:"listen"`
 	// AttachKey is what NewAttachKey returned, for the carrier "stdio" and only there.
 	AttachKey string `json:"attach_key,omitempty"`

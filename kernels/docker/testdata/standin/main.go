@@ -57,8 +57,8 @@ func fail(why any) {
 }
 
 func listen(cfg stream.Config) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
-		return net.Listen("unix", path)
+	if path, ok := strings.CutPrefix(cfg.Listen, "take:"); ok {
+		return stream.TakeListener(path)
 	}
 	return stream.NewAttachServer(os.Stdin, os.Stdout, cfg.AttachKey)
 }
