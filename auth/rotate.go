@@ -70,7 +70,7 @@ func (d *Dev) current() (Verifier, error) {
 	if err != nil {
 		return nil, keyTrouble(err)
 	}
-	if d.verify != nil && os.SameFile(info, d.info) && info.ModTime().Equal(d.info.ModTime()) && info.Size() == d.info.Size() {
+	if d.verify != nil && os.SameFile(info, d.info) && info.ModTime().Equal(d.info.ModTime()) && info.Size() == d.info.Size() && info.Mode() == d.info.Mode() {
 		return d.verify, nil
 	}
 	data, err := secretfile.Read(path)

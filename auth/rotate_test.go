@@ -65,6 +65,9 @@ func TestTroubleWithTheKeyIsForTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if a := send(t, dev.Verifier(), "Bearer x.y.z"); a.StatusCode != 401 {
+			t.Errorf("before: %d", a.StatusCode)
+		}
 		if err := spoil(filepath.Join(dir, devPrivateKey)); err != nil {
 			t.Fatal(err)
 		}

@@ -36,8 +36,8 @@ type HealthReport struct {
 	Capabilities kernels.Capabilities `json:"capabilities"`
 	// WorkspaceBound is what bounds the size of workspaces: "project quota", or "measuring" while cells run.
 	WorkspaceBound string `json:"workspace_bound,omitempty"`
-	// Sessions counts the sessions of all owners by state.
-	Sessions map[string]int `json:"sessions"`
+	// Sessions counts the sessions of all owners by state; nil where that is nobody's business.
+	Sessions map[string]int `json:"sessions,omitempty"`
 	// Pool is what is ready for new sessions; nil where none is kept.
 	Pool *Pool `json:"pool,omitempty"`
 	// Problems are what keeps Status from being ok.
@@ -76,7 +76,8 @@ func (h *HealthReport) AddError(status string, err error, public string) {
 	h.Add(status, Problem{What: err.Error(), Hint: fault.Hint(err), Public: public})
 }
 
-// Public is the report for those who do not operate the server: what does not work, and nothing of why.
+// Public is the report for those who do not operate the server: what does not work, nothing of why, and nothing of what others
+// do.
 func (h HealthReport) Public() HealthReport {
 	problems := []Problem{}
 	for _, p := range h.Problems {
@@ -84,7 +85,7 @@ func (h HealthReport) Public() HealthReport {
 			problems = append(problems, p)
 		}
 	}
-	h.Problems, h.Capabilities.Warnings = problems, nil
+	h.Problems, h.Capabilities.Warnings, h.Sessions = problems, nil, nil
 	if h.Pool != nil && h.Pool.Problem != "" {
 		h.Pool = &Pool{Size: h.Pool.Size, Ready: h.Pool.Ready, Problem: "the server's log says why"}
 	}
@@ -158,11 +159,14 @@ func (s *service) health(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 }
 
 func healthText(h HealthReport) string {
-	total := 0
-	for _, n := range h.Sessions {
-		total += n
+	first := fmt.Sprintf("%s · cellblock %s · kernels by %s", h.Status, h.Version, h.Provisioner)
+	if h.Sessions != nil {
+		total := 0
+		for _, n := range h.Sessions {
+			total += n
+		}
+		first += " · " + words.Count(int64(total), "session")
 	}
-	first := fmt.Sprintf("%s · cellblock %s · kernels by %s · %s", h.Status, h.Version, h.Provisioner, words.Count(int64(total), "session"))
 	if h.UptimeSeconds > 0 {
 		first += " · up " + (time.Duration(h.UptimeSeconds) * time.Second).String()
 	}

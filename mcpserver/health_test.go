@@ -24,6 +24,9 @@ func TestHealthIsForEachAsMuchAsIsHis(t *testing.T) {
 		if strings.Contains(got.String()+string(got.structured), "secret") != operator {
 			t.Errorf("%s sees %s\n%s", scope, got, got.structured)
 		}
+		if counts := strings.Contains(got.String()+string(got.structured), "session"); counts != operator {
+			t.Errorf("%s is told how many sessions there are: %v\n%s", scope, counts, got.structured)
+		}
 		if !operator {
 			got.expect(t, false, "down · ", "problem: kernels cannot be started now")
 		}
