@@ -14,57 +14,50 @@ static class Driver
 {
     static Evaluator evaluator;
     static readonly Errors errors = new Errors();
-    static Thread worker;
     static readonly object turn = new object();
-    static bool working;
+    static Thread working; // null: nothing is to be interrupted
 
     static int Main()
     {
         Console.SetOut(Terminal());
         Console.SetError(Console.Out);
-        Console.CancelKeyPress += (sender, e) =>
-        {
-            e.Cancel = true;
-            lock (turn)
-                if (working) worker.Abort();
-        };
-        evaluator = new Evaluator(new CompilerContext(new CompilerSettings(), errors)) {
+        var settings = new CompilerSettings();
+        settings.AssemblyReferences.AddRange(new[] { "System.Numerics", "System.Xml.Linq", "System.Net.Http" });
+        evaluator = new Evaluator(new CompilerContext(settings, errors)) {
             InteractiveBaseClass = typeof(object), DescribeTypeExpressions = true, WaitOnTask = true };
-        foreach (var name in new[] { "System.Core", "System.Numerics", "System.Xml", "System.Xml.Linq", "System.Net.Http" })
-            Quietly(() => evaluator.ReferenceAssembly(Assembly.Load(new AssemblyName(Full(name)))));
-        using (var input = new StreamReader(new FileStream(new Microsoft.Win32.SafeHandles.SafeFileHandle((IntPtr)3, true), FileAccess.Read, 4096, false)))
+        using (var input = new StreamReader(new FileStream("/dev/fd/3", FileMode.Open, FileAccess.Read, FileShare.ReadWrite)))
             for (string line; (line = input.ReadLine()) != null;)
             {
-                var parts = line.Split(' ');
-                var code = Encoding.UTF8.GetString(Convert.FromBase64String(parts.Length > 2 ? parts[2] : ""));
-                Json answer = null;
-                worker = new Thread(() => answer = Work(parts[1], code), 64 << 20);
-                lock (turn) working = true;
-                worker.Start();
-                worker.Join();
-                if (answer == null) answer = Failure("Interrupted", "", new string[0]);
-                Console.Out.Flush();
-                var mark = "\x1e" + parts[0] + ":" + Convert.ToBase64String(Encoding.UTF8.GetBytes(answer.ToString())) + "\x1e";
-                using (var terminal = Terminal()) terminal.Write(mark);
+                if (line == "interrupt") Interrupt();
+                else Begin(line.Split(' '));
             }
         return 0;
+    }
+
+    static void Interrupt()
+    {
+        lock (turn)
+            if (working != null) working.Abort();
+    }
+
+    // Begin does one piece of work in a thread of its own, which writes the mark.
+    static void Begin(string[] parts)
+    {
+        var code = Encoding.UTF8.GetString(Convert.FromBase64String(parts.Length > 2 ? parts[2] : ""));
+        var thread = new Thread(() =>
+        {
+            var answer = Work(parts[1], code);
+            var mark = "\x1e" + parts[0] + ":" + Convert.ToBase64String(Encoding.UTF8.GetBytes(answer.ToString())) + "\x1e";
+            using (var terminal = Terminal()) terminal.Write(mark);
+        }, 64 << 20) { IsBackground = true };
+        lock (turn) working = thread;
+        thread.Start();
     }
 
     // The terminal; each text is written at once.
     static StreamWriter Terminal()
     {
         return new StreamWriter(new FileStream("/dev/tty", FileMode.Open, FileAccess.Write, FileShare.ReadWrite, 1 << 16), new UTF8Encoding(false)) { AutoFlush = true };
-    }
-
-    static string Full(string name)
-    {
-        return name + ", Version=4.0.0.0, Culture=neutral, PublicKeyToken=" + (name == "System.Net.Http" ? "b03f5f7f11d50a3a" : "b77a5c561934e089");
-    }
-
-    static void Quietly(Action action)
-    {
-        try { action(); }
-        catch (Exception) { } // an assembly that is not installed, a namespace that nobody has
     }
 
     // Work does one piece of work, in a thread that an interrupt aborts.
@@ -84,13 +77,13 @@ static class Driver
             }
             finally
             {
-                lock (turn) working = false; // from here on nothing is aborted
+                lock (turn) working = null; // from here on nothing is aborted
             }
         }
         catch (ThreadAbortException)
         {
             Thread.ResetAbort();
-            return Failure("Interrupted", "", new string[0]);
+            return Failure("KeyboardInterrupt", "", new string[0]);
         }
         catch (Exception e)
         {
@@ -102,27 +95,29 @@ static class Driver
     {
         foreach (var name in new[] { "System", "System.Linq", "System.Collections.Generic", "System.IO", "System.Text",
             "System.Text.RegularExpressions", "System.Threading", "System.Threading.Tasks", "System.Numerics" })
-            Quietly(() => evaluator.Run("using " + name + ";"));
+            evaluator.Run("using " + name + ";");
         evaluator.Run("1 + 1;");
         errors.Taken();
         return new Json();
     }
 
+    static readonly object none = new object();
+
     static Json Run(string code)
     {
-        object value = null;
+        object value = none;
         var shown = false;
         foreach (var piece in Pieces.Of(code))
         {
-            object result;
-            bool set;
+            CompiledMethod compiled;
             errors.Taken();
-            var rest = evaluator.Evaluate(piece.Text, out result, out set);
+            var rest = evaluator.Compile(piece.Text, out compiled);
             var said = errors.Taken();
-            if (rest != null && said.Count == 0) said.Add("error: the code is not complete");
-            if (said.Count > 0) return Failure("CompilationError", said[0], said);
-            value = result;
-            shown = set && !piece.Ended;
+            if (rest != null && said.Count == 0) said.Add("the code is not complete");
+            if (said.Count > 0) return Failure("CompilationError", said[0], said.Count > 1 ? said : new List<string>());
+            value = none;
+            if (compiled != null) compiled(ref value);
+            shown = value != none && !piece.Ended && !(value is System.Threading.Tasks.Task);
         }
         var answer = new Json();
         if (shown) answer["value"] = Show.Value(value);
@@ -185,6 +180,7 @@ class Errors : ReportPrinter
 
     public override void Print(AbstractMessage message, bool showFullPath)
     {
+        base.Print(message, showFullPath); // counts
         if (!message.IsWarning)
             said.Add("(" + message.Location.Row + "," + message.Location.Column + "): error CS" + message.Code.ToString("0000") + ": " + message.Text);
     }

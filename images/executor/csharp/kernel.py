@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 
 from terminal import App, Failure, Run, TerminalKernel
 
@@ -25,7 +26,10 @@ class CSharpKernel(TerminalKernel):
         mono = shutil.which("mono") or "/usr/bin/mono"
         env = dict(os.environ, TERM="dumb", MONO_GC_PARAMS="nursery-size=4m")
         self.program.start([mono, os.path.join(HERE, "driver.exe")], env, input_fd=3)
-        self.ask("start", "")  # the first compilation takes a second, and is no cell's
+        said = []
+        run = self.send(Run(sink=said.append), "start", "")  # the first compilation takes a second, and is no cell's
+        if run.answer is None:
+            raise RuntimeError("C# did not start: " + b"".join(said).decode(errors="replace")[:2000])
 
     def give(self, run, code, command="run"):
         line = b" ".join([run.word, command.encode(), base64.b64encode(code.encode("utf-8", "replace"))])
@@ -33,14 +37,20 @@ class CSharpKernel(TerminalKernel):
 
     def ask(self, command, code):
         """Has the program do something that is no cell, and returns its answer."""
-        run = Run(sink=lambda data: None)
+        return self.answer(self.send(Run(sink=lambda data: None), command, code))
+
+    def send(self, run, command, code):
         self.program.begin(run)
         try:
             self.give(run, code, command)
             self.wait(run)
         finally:
             self.program.end()
-        return self.answer(run)
+        return run
+
+    def disturb(self):
+        self.program.write(b"interrupt\n")
+        self.program.force(signal.SIGTERM)
 
     def answer(self, run):
         if run.answer is None:

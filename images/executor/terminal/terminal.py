@@ -87,7 +87,7 @@ class Program:
         self.run = None
         self.words = []  # of runs whose marks may still come
         self.parent = None  # whose output comes while nothing runs
-        self.lock = threading.RLock()
+        self.lock, self.writing = threading.RLock(), threading.Lock()
         self.decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -161,7 +161,7 @@ class Program:
 
     def write(self, data):
         """Gives the program code. It may have ended: then its run is over, too."""
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError), self.writing:
             while data:
                 data = data[os.write(self.input, data):]
 
@@ -239,23 +239,22 @@ class Program:
 
     # Signals.
 
-    def interrupt(self):
-        """Interrupts what runs, and returns whether something does."""
+    def interrupted(self):
+        """Notes that what runs was interrupted, and returns whether something does run."""
         with self.lock:
             run = self.run
         if run is None or run.done.is_set():
             return False
         run.interrupted = run.interrupted or time.monotonic()
-        self.signal_foreground(signal.SIGINT)
         return True
 
     def foreground(self):
-        """The processes that have the terminal, but for the program itself, and the group that they are."""
+        """The processes that have the terminal, but for the program itself."""
+        members = []
         try:
             group = os.tcgetpgrp(self.master)
         except OSError:
-            return 0, []
-        members = []
+            return members
         for name in os.listdir("/proc"):
             if not name.isdigit() or int(name) == self.process.pid:
                 continue
@@ -264,7 +263,7 @@ class Program:
                     fields = f.read().rpartition(b")")[2].split()
                 if int(fields[2]) == group:
                     members.append(int(name))
-        return group, members
+        return members
 
     def signal_foreground(self, number):
         with contextlib.suppress(OSError):
@@ -272,7 +271,7 @@ class Program:
 
     def force(self, number):
         """Sends a signal to what runs in the foreground and not to the program, which has the state."""
-        for pid in self.foreground()[1]:
+        for pid in self.foreground():
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
 
@@ -322,6 +321,10 @@ class TerminalKernel(Kernel):
         """Gives the program code."""
         raise NotImplementedError
 
+    def disturb(self):
+        """Interrupts what runs."""
+        self.program.signal_foreground(signal.SIGINT)
+
     def nudge(self, run):
         """Asks the program once more for a mark, after an interrupt that may have taken it."""
 
@@ -349,8 +352,7 @@ class TerminalKernel(Kernel):
 
     def wait(self, run):
         """Waits for the end of a run. One that was interrupted and goes on is ended with more and more force."""
-        steps = []
-        while not run.done.wait(steps[0][0] if steps else 0.5 if run.interrupted is None else 0.2):
+        while not run.done.wait(0.5 if run.interrupted is None else 0.2):
             if run.interrupted is None:
                 continue
             passed = time.monotonic() - run.interrupted
@@ -389,7 +391,8 @@ class TerminalKernel(Kernel):
         return b"".join(parts)
 
     async def interrupt_request(self, stream, ident, parent):
-        self.program.interrupt()
+        if self.program.interrupted():
+            self.disturb()
         self.session.send(stream, "interrupt_reply", {"status": "ok"}, parent, ident=ident)
 
     def do_shutdown(self, restart):
