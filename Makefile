@@ -43,10 +43,6 @@ image: build ## the images that kernels run in, with the engine that is here; TA
 kernels: ## the kernels of ours for the sandbox, where this user's Jupyter has its own; KERNELS="bash csharp" for some alone
 	@scripts/kernels.sh $(KERNELS)
 
-.PHONY: node
-node: ## the JavaScript kernel on this machine, for kernels that run in the sandbox
-	@scripts/node.sh
-
 .PHONY: test
 # Not cached: what the tests build and start is no part of what Go looks at.
 test: setup build ## every test that can run here; what cannot is named

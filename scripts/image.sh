@@ -39,7 +39,7 @@ source_of() {
 	{
 		printf '%s\n' "$text"
 		for path in $(printf '%s\n' "$text" | grep '^COPY images/' | grep -o 'images/executor/[^ ]*' | sort -u); do
-			find "$path" -type f -not -name '*.pyc' -not -path '*/node_modules/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+			find "$path" -type f -not -name '*.pyc' -not -name .ca.crt -not -path '*/node_modules/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
 		done
 	} | sha256sum | cut -c1-16
 }
@@ -58,6 +58,11 @@ build() {
 	# An engine without its bridge network (a host without netfilter) builds with the host's.
 	if [ "${engine[0]}" = podman ] || ! docker network inspect bridge >/dev/null 2>&1; then
 		args+=(--network host)
+	fi
+	# npm trusts what this host's does, where that is more than Debian's own: behind a proxy that looks into connections.
+	if [ -n "${NODE_EXTRA_CA_CERTS:-}" ] && [[ $target =~ ^(node|full)$ ]]; then
+		trap 'rm -f images/executor/node/.ca.crt' EXIT
+		cp "$NODE_EXTRA_CA_CERTS" images/executor/node/.ca.crt
 	fi
 	echo "image: building $image" >&2
 	recipe "$target" | "${engine[@]}" "${args[@]}" .

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs kernels of ours on this machine, for the sandbox (the local provisioner), where this user's Jupyter has its own:
-# bash, csharp and r, each if what it needs is here. `cellblock doctor` says which languages there are.
+# bash, csharp, javascript (with typescript) and r, each if what it needs is here. `cellblock doctor` says which languages there are.
 #
 #   scripts/kernels.sh              installs those that can work here, and says what the others need
 #   scripts/kernels.sh bash csharp  installs these, and fails if one cannot work
@@ -30,11 +30,19 @@ lacks() {
 		[ -e /usr/lib/mono/4.5/Mono.CSharp.dll ] || echo libmono-csharp4.0c-cil
 		;;
 	r) Rscript -e 'stopifnot(requireNamespace("IRkernel"))' >/dev/null 2>&1 || echo r-cran-irkernel ;;
-	*) echo "kernels: there is no kernel of ours for \"$1\"; use some of: bash csharp r" >&2; exit 2 ;;
+	javascript)
+		node -e "require('vm').constants.USE_MAIN_CONTEXT_DEFAULT_LOADER || process.exit(1)" 2>/dev/null || echo "nodejs (20.12 or newer)"
+		command -v npm >/dev/null || echo npm
+		;;
+	*) echo "kernels: there is no kernel of ours for \"$1\"; use some of: bash csharp javascript r" >&2; exit 2 ;;
 	esac
 }
 
 install_kernel() {
+	if [ "$1" = javascript ]; then
+		scripts/node.sh "$kernels"
+		return
+	fi
 	local folder=$kernels/cellblock-$1
 	rm -rf "$folder"
 	mkdir -p "$folder"
@@ -48,11 +56,11 @@ install_kernel() {
 }
 
 if [ "${1:-}" = --remove ]; then
-	rm -rf "$kernels"/cellblock-{bash,csharp,r}
+	rm -rf "$kernels"/cellblock-{bash,csharp,javascript,r,typescript}
 	exit
 fi
 status=0
-for language in "${@:-bash csharp r}"; do
+for language in "${@:-bash csharp javascript r}"; do
 	for one in $language; do
 		missing=$(lacks "$one" | xargs)
 		if [ -z "$missing" ]; then

@@ -15,7 +15,7 @@ import { VERSION, Wire } from './wire.mjs'
 const REMEMBERED = 10_000
 
 // What a cell's end waits for the check of its types, in milliseconds.
-const TYPES = 10_000
+const TYPES = 30_000
 
 const { connectionFile, language, types, shared, answers } = workerData
 const connection = JSON.parse(readFileSync(connectionFile, 'utf8'))
@@ -145,10 +145,13 @@ async function execute(request, content) {
 }
 
 // toldOfTypes resolves when what is wrong with a cell's types has been told, or takes so long that it comes later.
-function toldOfTypes({ cell, checked }) {
-  const told = checked.then(wrong => wrong && say('stderr', wrong, cell))
+function toldOfTypes(request) {
+  const told = request.checked.then(wrong => wrong && say('stderr', wrong, request.cell))
   let timer
-  const enough = new Promise(resolve => { timer = setTimeout(resolve, TYPES) })
+  const enough = new Promise(resolve => {
+    timer = setTimeout(resolve, TYPES)
+    request.hurry = resolve
+  })
   return Promise.race([told, enough]).finally(() => clearTimeout(timer))
 }
 
@@ -217,6 +220,7 @@ function answer(value) {
 }
 
 function interruptRunning() {
+  running?.hurry?.()
   return running ? interrupt(running.cell) : null
 }
 
