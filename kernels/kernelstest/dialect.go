@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellblock/images"
 	"cellblock/kernels"
 )
 
@@ -14,6 +15,8 @@ import (
 type Dialect struct {
 	// Language is the kernel_info's name of the language.
 	Language string
+	// Terminal tells that the code runs on a terminal: it has one stream, errors without frames, and no values; Get prints.
+	Terminal bool
 	// Set keeps 41 in x and shows nothing. Get has x+1 as its value, and Shown is what that looks like.
 	Set, Get, Shown string
 	// Print prints "out" to standard output, then "err" to standard error, then "again" to standard output.
@@ -90,6 +93,44 @@ func typeScript() Dialect {
 	d.Child = "import { execSync } from 'node:child_process'\nconsole.log('begun')\nexecSync('sleep 1000')"
 	d.Broken = "let a: number = 1\nlet b: = 2"
 	return d
+}
+
+// BashDialect is Dialect for our Bash kernel.
+var BashDialect = Dialect{
+	Language: "bash", Terminal: true,
+	Set: "x=41", Get: "echo $((x + 1))", Shown: "42",
+	Print:         "echo out; echo err >&2; echo again",
+	PrintThenWork: "echo first; end=$((SECONDS + 2)); while ((SECONDS < end)); do :; done; echo second",
+	Count:         "for ((i = 0; i < 50000; i++)); do echo $i; done",
+	Fail:          "f() {\n  return 3\n}\nf", ErrorName: "ExitStatus", ErrorValue: "3",
+	Loop: "echo begun; while :; do :; done", Wait: "echo begun; read line < <(sleep 1000)", Child: "echo begun; sleep 1000",
+	Program:  "env echo program",
+	Complete: "ech", Completed: "echo", Inspect: "cd", Inspected: "shell builtin",
+}
+
+// Bash returns the kernelspec of our Bash kernel, from the sources, and the folders that it must be able to read. It skips the
+// test where there is no ipykernel.
+func Bash(t testing.TB) (spec kernels.Kernelspec, folders []string) {
+	t.Helper()
+	NeedPython(t)
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor := filepath.Join(root, "images", "executor")
+	data, err := os.ReadFile(filepath.Join(executor, "bash", images.KernelspecFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := images.ParseKernelspec(filepath.Join(executor, "bash"), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Argv[0] = images.PythonInterpreter
+	return kernels.Kernelspec{
+		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, InterruptMode: l.InterruptMode, Transport: l.Transport,
+		Env: map[string]string{"PYTHONPATH": filepath.Join(executor, "terminal")}, // beside it, where it is installed
+	}, []string{filepath.Join(executor, "bash"), filepath.Join(executor, "terminal")}
 }
 
 // Node returns the kernelspec of our Node kernel for a language, from the sources, and the folder that it must be able to

@@ -296,7 +296,7 @@ class Failure(Exception):
 
     def __init__(self, name, value, lines=()):
         super().__init__(value)
-        self.content = {"ename": name, "evalue": value, "traceback": list(lines)}
+        self.content = {"ename": name, "evalue": value, "traceback": [*lines, f"{name}: {value}" if value else name]}
 
 
 class TerminalKernel(Kernel):
