@@ -3,8 +3,10 @@
 package local
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
@@ -27,6 +29,7 @@ func TestNodeKernel(t *testing.T) {
 // What is wrong with a cell's types is told, and does not keep it from running.
 func TestTypeErrors(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "typescript")
+	spec.Argv = append(spec.Argv, "--patience", "60000") // of a busy machine
 	b := kernelstest.Launch(t, kernelSetup(spec, folder))
 	b.Want("interface P { name: string }\nlet p: P = { name: 'a' }", "")
 	for _, c := range []struct{ code, value, says string }{
@@ -42,6 +45,39 @@ func TestTypeErrors(t *testing.T) {
 		if c.says == "" && strings.Contains(text, "TS") || !strings.Contains(text, c.says) {
 			t.Errorf("%s: no %q in %q", c.code, c.says, text)
 		}
+	}
+}
+
+// A cell takes less time than with IPython's kernel. Both run by turns: on a busy machine times can only be compared.
+func TestNodeIsQuick(t *testing.T) {
+	kernelstest.NeedPython(t)
+	specs := []kernels.Kernelspec{kernelstest.Python}
+	var folder string
+	for _, language := range []string{"javascript", "typescript"} {
+		var spec kernels.Kernelspec
+		spec, folder = kernelstest.Node(t, language)
+		specs = append(specs, spec)
+	}
+	running := make([]*kernelstest.Running, len(specs))
+	took := make([][]time.Duration, len(specs))
+	for i, spec := range specs {
+		running[i] = kernelstest.Launch(t, kernelSetup(spec, folder))
+		running[i].Want("1+1", "2") // the first one takes longer
+	}
+	const cells = 200
+	for range cells {
+		for i, r := range running {
+			begun := time.Now()
+			r.Run("1+1")
+			took[i] = append(took[i], time.Since(begun))
+		}
+	}
+	for i, spec := range specs {
+		slices.Sort(took[i])
+		t.Logf("%s: p50 %v, p99 %v", spec.Language, took[i][cells/2], took[i][cells*99/100])
+	}
+	if took[1][cells/2] > took[0][cells/2] {
+		t.Errorf("1+1 takes %v, and %v with IPython", took[1][cells/2], took[0][cells/2])
 	}
 }
 

@@ -1,4 +1,9 @@
-// A Jupyter kernel for JavaScript and TypeScript: node kernel.mjs [--language javascript|typescript] [--types show|fail|off] <connection file>
+// A Jupyter kernel for JavaScript and TypeScript: node kernel.mjs [options] <connection file>
+//
+//   --language javascript|typescript
+//   --types show|fail|off   what is wrong with the types of a cell is told and stops nothing, or keeps it from running, or is not
+//                           looked for
+//   --patience N            how long the end of a cell waits for the check of its types, in milliseconds; it goes on meanwhile
 //
 // It is two threads. This one, the main thread, runs the user's code (user/), which so has all that Node has. The other
 // speaks Jupyter (front/), and answers while this one is busy.
@@ -8,11 +13,12 @@ import { SLOTS } from './shared.mjs'
 import { Runner } from './user/runner.mjs'
 
 const { values, positionals } = parseArgs({
-  options: { language: { type: 'string', default: 'javascript' }, types: { type: 'string', default: 'show' } }, allowPositionals: true,
+  options: { language: { type: 'string', default: 'javascript' }, types: { type: 'string', default: 'show' }, patience: { type: 'string', default: '5000' } },
+  allowPositionals: true,
 })
 const [connectionFile] = positionals
 if (!connectionFile || !['javascript', 'typescript'].includes(values.language) || !['show', 'fail', 'off'].includes(values.types)) {
-  console.error('usage: node kernel.mjs [--language javascript|typescript] [--types show|fail|off] <connection file>')
+  console.error('usage: node kernel.mjs [--language javascript|typescript] [--types show|fail|off] [--patience N] <connection file>')
   process.exit(2)
 }
 

@@ -14,10 +14,7 @@ import { VERSION, Wire } from './wire.mjs'
 // Requests whose headers are remembered, because code that they started may still print.
 const REMEMBERED = 10_000
 
-// What a cell's end waits for the check of its types, in milliseconds.
-const TYPES = 30_000
-
-const { connectionFile, language, types, shared, answers } = workerData
+const { connectionFile, language, types, patience, shared, answers } = workerData
 const connection = JSON.parse(readFileSync(connectionFile, 'utf8'))
 const wire = new Wire(connection.key)
 const sockets = new Sockets()
@@ -149,7 +146,7 @@ function toldOfTypes(request) {
   const told = request.checked.then(wrong => wrong && say('stderr', wrong, request.cell))
   let timer
   const enough = new Promise(resolve => {
-    timer = setTimeout(resolve, TYPES)
+    timer = setTimeout(resolve, Number(patience))
     request.hurry = resolve
   })
   return Promise.race([told, enough]).finally(() => clearTimeout(timer))
