@@ -66,7 +66,7 @@ soak: setup build ## 20 sessions of 200 mixed cells at once, each output looked 
 
 .PHONY: test-escape
 test-escape: setup build ## hostile cells try to get out, on every runtime that is here; prints what became of each
-	go test -count=1 -v -timeout 30m ./e2e/escape
+	CELLBLOCK_ESCAPE=full go test -count=1 -v -timeout 60m ./e2e/escape
 
 .PHONY: chaos
 # It is not in make test: it stops an engine, which others would miss.

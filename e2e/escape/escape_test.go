@@ -22,6 +22,16 @@ func TestMain(m *testing.M) { rig.Main(m) }
 //go:embed probes.py
 var probes string
 
+// size is the variable that asks for the attacks that take their time: "full".
+const size = "CELLBLOCK_ESCAPE"
+
+func needFull(t *testing.T) {
+	t.Helper()
+	if os.Getenv(size) != "full" {
+		t.Skip("SKIPPED: it has a step of its own, make test-escape")
+	}
+}
+
 // patience is how long an attack may take, and whatever comes of it.
 const patience = 3 * time.Minute
 
