@@ -175,6 +175,22 @@ func (d *Dev) ensureToken(further ...string) error {
 	return secretfile.Replace(d.TokenPath(), []byte(token+"\n"))
 }
 
+// allScopes are DevScopes and what Allow has added to the token in the data folder.
+func (d *Dev) allScopes() []string {
+	scopes := DevScopes()
+	data, err := secretfile.Read(d.TokenPath())
+	if err != nil {
+		return scopes
+	}
+	p, err := d.verifyNow(context.Background(), strings.TrimSpace(string(data)))
+	if err != nil {
+		return scopes
+	}
+	return append(scopes, slices.DeleteFunc(slices.Clone(p.Scopes), func(scope string) bool {
+		return slices.Contains(scopes, scope) || scope == ScopeAdmin
+	})...)
+}
+
 // serves tells whether a token holds for a while, for all of these scopes.
 func (d *Dev) serves(token string, scopes []string) bool {
 	p, err := d.verifyNow(context.Background(), token)

@@ -299,6 +299,10 @@ func TestAllowAddsWhatTheTokenLacks(t *testing.T) {
 	if err != nil || !slices.Equal(p.Scopes, append(DevScopes(), "tiny:execute")) {
 		t.Errorf("%v, %v", p.Scopes, err)
 	}
+	minted, err := d.verifyNow(t.Context(), must(d.Mint(TokenSpec{})))
+	if err != nil || !slices.Equal(minted.Scopes, p.Scopes) {
+		t.Errorf("another token for everything: %v, %v", minted.Scopes, err)
+	}
 	with := readFile(t, d.TokenPath())
 	if mustDev(t, dir, noon); readFile(t, d.TokenPath()) != with {
 		t.Error("who knows less of languages replaced the token")

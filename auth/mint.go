@@ -20,7 +20,7 @@ const maxLifetime = 366 * 24 * time.Hour
 type TokenSpec struct {
 	// Subject is whom it speaks for; sessions belong to it. Empty: DevSubject.
 	Subject string
-	// Scopes are what it may do. Nil: DevScopes; empty but not nil: nothing.
+	// Scopes are what it may do. Nil: DevScopes, and what Allow has added; empty but not nil: nothing.
 	Scopes []string
 	// Lifetime is how long it holds, in whole seconds. Zero: 30 days; at most 366 days.
 	Lifetime time.Duration
@@ -32,7 +32,7 @@ func (d *Dev) Mint(spec TokenSpec) (string, error) {
 		spec.Subject = DevSubject
 	}
 	if spec.Scopes == nil {
-		spec.Scopes = DevScopes()
+		spec.Scopes = d.allScopes()
 	}
 	if spec.Lifetime == 0 {
 		spec.Lifetime = devLifetime

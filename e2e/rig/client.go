@@ -155,3 +155,16 @@ func (c *Client) Read(ctx context.Context, uri string) (text string, meta map[st
 	}
 	return "", nil, fmt.Errorf("%s has no text", uri)
 }
+
+// ToolNames are the names of the tools that the server lists.
+func (c *Client) ToolNames(t testing.TB) (names []string) {
+	t.Helper()
+	list, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}

@@ -59,8 +59,8 @@ func (p *Provisioner) Image(ctx context.Context, name string) (Image, error) {
 	return i, nil
 }
 
-// Images returns the engine's images with a label, one for each name that they have, sorted by it. "localhost/", which
-// Podman puts before names of no registry, is left out. Env is not filled in.
+// Images returns the engine's images with a label, one for each name that they have, sorted by it. What Podman puts before
+// names of no registry, which depends on who built the image, is left out. Env is not filled in.
 func (p *Provisioner) Images(ctx context.Context, label string) ([]Image, error) {
 	e, err := p.engine(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *Provisioner) Images(ctx context.Context, label string) ([]Image, error)
 	var all []Image
 	for _, found := range list {
 		for _, name := range found.RepoTags {
-			all = append(all, Image{Name: strings.TrimPrefix(name, "localhost/"), ID: found.ID, Labels: found.Labels, Size: found.Size})
+			all = append(all, Image{Name: strings.TrimPrefix(strings.TrimPrefix(name, "localhost/"), "docker.io/library/"), ID: found.ID, Labels: found.Labels, Size: found.Size})
 		}
 	}
 	slices.SortFunc(all, func(a, b Image) int { return strings.Compare(a.Name, b.Name) })
