@@ -18,6 +18,8 @@ const (
 		"lists it), or put a pure Python module into the workspace. Other packages come with the kernels' image, which is the operator's."
 	hintFiles = "The kernel sees the files of its session, in /workspace (os.listdir() lists them), and none of the user's machine: " +
 		"what is not there must be written there first."
+	hintNodeFiles = "The kernel sees the files of its session, in /workspace (fs.readdirSync('.') lists them), and none of the user's machine: " +
+		"what is not there must be written there first."
 )
 
 // noNetwork and noInstall are what programs print where there is no network, of which they make no exception.
@@ -27,6 +29,9 @@ var (
 	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
 		"pip: not found", "pip: command not found"}
 )
+
+// missingPackage is what Node says of a package, and not of a file, that it cannot find.
+var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
@@ -46,6 +51,9 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return clean(module) + " is not installed, and the kernel has no network to install it: use what is there " +
 			"(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace. Other packages come " +
 			"with the kernels' image, which is the operator's."
+	case missingPackage.MatchString(e.Value):
+		return clean(missingPackage.FindStringSubmatch(e.Value)[1]) + " is not installed, and the kernel has no network to install it: use what " +
+			"Node has, or put modules into the workspace. Other packages come with the kernels' image, which is the operator's."
 	case strings.HasSuffix(name, "MemoryError"):
 		if within.memory > 0 {
 			return "The kernel may use " + words.Bytes(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
@@ -56,7 +64,9 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return hintNetwork
 	case name == "FileNotFoundError":
 		return hintFiles
-	case strings.Contains(e.Value, "Read-only file system"):
+	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
+		return hintNodeFiles
+	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "):
 		return "Only the working directory and /tmp can be written."
 	}
 	return within.spaceHint(e.Value)

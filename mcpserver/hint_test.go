@@ -39,6 +39,24 @@ func TestPrintedHint(t *testing.T) {
 	}
 }
 
+// What Node says of what is not there.
+func TestHintOfNode(t *testing.T) {
+	for _, tt := range []struct{ value, want string }{
+		{"Cannot find package 'lodash' imported from /workspace/", "lodash is not installed"},
+		{"Cannot find module '@scope/name'\nRequire stack:\n- /workspace/cell.js", "@scope/name is not installed"},
+		{"Cannot find module './mine.js'\nRequire stack:\n- /workspace/cell.js", ""},
+		{"Cannot find module '/workspace/mine.mjs' imported from /workspace/", ""},
+		{"ENOENT: no such file or directory, open 'a.csv'", "fs.readdirSync"},
+		{"EROFS: read-only file system, open '/usr/a'", "Only the working directory"},
+		{"getaddrinfo ENOTFOUND example.com", "no network"},
+	} {
+		got := errorHint(kernels.ExecError{Name: "Error", Value: tt.value}, bounds{})
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+}
+
 // A cell in which a command failed says so once, before its last line, although nothing was raised.
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

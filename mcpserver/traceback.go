@@ -57,7 +57,7 @@ var (
 	heading = regexp.MustCompile(`^(\S+ +)?Traceback \(most recent call last\):?$`)
 	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
 	frameAt = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
-	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|lib/python[\d.]*)/)`)
+	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|node_modules|lib/python[\d.]*)/)`)
 	// Functions of the kernel's own program, which has no file: what input() and threads' work go through.
 	ownFrame = regexp.MustCompile(`^ {0,2}File <string>:\d+, in (\S+\.)?(line_of_input|submit_in_cell|work_in|bootstrap_in_cell)\(`)
 	// What stands between an exception and the one that it led to.

@@ -71,3 +71,13 @@ func TestTracebackBeginsWithTheUsersFrame(t *testing.T) {
 		})
 	}
 }
+
+func TestNodesTraceback(t *testing.T) {
+	got := errorText(kernels.ExecError{Name: "TypeError", Value: "no", Traceback: []string{
+		"Cell In[2], line 1\n----> 1 f()", "File /workspace/node_modules/a/index.js:3, in f\n----> 3 g()", "File /workspace/node_modules/a/index.js:9, in g\n----> 9 h()",
+		"File node:fs:448, in readFileSync", "TypeError: no",
+	}}, 0)
+	if want := "Cell In[2], line 1\n----> 1 f()\n  … 2 inner frames left out …\nFile node:fs:448, in readFileSync\nTypeError: no"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
