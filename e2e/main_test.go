@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -14,10 +15,13 @@ import (
 
 func TestMain(m *testing.M) { rig.Main(m) }
 
-// eachRuntime runs a test on every way to run kernels.
+// eachRuntime runs a test on every way to run kernels, side by side: mostly it waits. Nothing may come behind it in a test.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	for _, name := range rig.Runtimes(t) {
-		t.Run(name, func(t *testing.T) { test(t, name) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
 	}
 }
 
@@ -54,6 +58,10 @@ func runDirOf(t *testing.T, dataDir string) string {
 // call calls a tool and fails the test on a protocol error.
 func call(t *testing.T, c *rig.Client, tool string, args map[string]any) rig.Result {
 	t.Helper()
+	if strings.HasPrefix(tool, "execute_") && args["wait_seconds"] == nil { // longer than by default: the machine may be busy
+		args = maps.Clone(args)
+		args["wait_seconds"] = 120
+	}
 	r, err := c.Call(t.Context(), tool, args, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)

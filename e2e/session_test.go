@@ -159,9 +159,10 @@ func TestSessionTools(t *testing.T) {
 // waitFor asks again until something is so; for what nothing can tell a test.
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); {
+	const patience = 90 * time.Second
+	for deadline := time.Now().Add(patience); !so(); {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not become so within 30 s")
+			t.Fatalf("it did not become so within %v", patience)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
