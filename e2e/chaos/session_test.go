@@ -26,6 +26,10 @@ type session struct {
 	tokens     int
 	// over is why its kernel is no more, as a pattern; "" while it lives. The next cell must be told.
 	over string
+	// unknown counts cells that a server took along before they were written down. Their kernel may have run them, and die of
+	// it by mayDie.
+	unknown int
+	mayDie  string
 }
 
 // fate is what a fault may do to a session.
@@ -113,6 +117,9 @@ func (s *session) settle(ctx context.Context, c *cell, answer rig.Result, failed
 		return fmt.Errorf("%s: the call failed: %w", c.token, failed)
 	}
 	e, err := s.find(ctx, c, answer, failed)
+	if err == nil && e.Number == 0 && failed != nil {
+		s.unknown, s.mayDie, s.files[c.token] = s.unknown+1, f.dies, false
+	}
 	if err != nil || e.Number == 0 {
 		return err
 	}
@@ -184,6 +191,10 @@ func (s *session) judge(ctx context.Context, c *cell, e entry, r rig.Result, f f
 			return err
 		}
 		s.n++
+		for ; s.unknown > 0 && !strings.Contains(r.Text, c.head(s.n)); s.unknown-- {
+			s.n++
+		}
+		s.unknown = 0
 		s.files[c.token] = true
 		if !replaced { // else it has died before
 			s.over = f.dies
@@ -235,7 +246,7 @@ func (s *session) ran(c *cell, e entry, r rig.Result, f fate) (replaced bool, er
 	}
 	if replaced = s.over != ""; replaced {
 		ended = []int{s.generation}
-		s.generation, s.n, s.over = s.generation+1, 0, ""
+		s.generation, s.n, s.over, s.unknown = s.generation+1, 0, "", 0
 	}
 	if !slices.Equal(told, ended) {
 		return false, c.wrong(r, "it is told that the generations %v ended, and %v did", told, ended)
