@@ -3,6 +3,7 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func walkThrough(t *testing.T) map[string]string {
 	}
 	files := map[string]string{}
 	for name, kind := range map[string]string{"kernel.py": "python", "kernel.json": "json", "Dockerfile": "dockerfile"} {
-		found := regexp.MustCompile("(?s)```" + kind + "\n(.*?)```").FindAllSubmatch(text, -1)
+		found := regexp.MustCompile("(?s)```"+kind+"\n(.*?)```").FindAllSubmatch(text, -1)
 		if len(found) != 1 {
 			t.Fatalf("%d blocks of %s", len(found), kind)
 		}
@@ -42,9 +43,8 @@ func buildImage(t *testing.T, host, name string, files map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = api.Close() })
-	var context bytes.Buffer
-	w := tar.NewWriter(&context)
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
 	for name, text := range files {
 		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func buildImage(t *testing.T, host, name string, files map[string]string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := api.ImageBuild(t.Context(), &context, build.ImageBuildOptions{Tags: []string{name}, Remove: true, ForceRemove: true, NetworkMode: "none"})
+	answer, err := api.ImageBuild(t.Context(), &archive, build.ImageBuildOptions{Tags: []string{name}, Remove: true, ForceRemove: true, NetworkMode: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +64,10 @@ func buildImage(t *testing.T, host, name string, files map[string]string) {
 		t.Fatalf("%v, %v: %s", err, inspectErr, log)
 	}
 	t.Cleanup(func() {
-		if _, err := api.ImageRemove(t.Context(), name, image.RemoveOptions{Force: true}); err != nil && t.Context().Err() == nil {
+		if _, err := api.ImageRemove(context.Background(), name, image.RemoveOptions{Force: true}); err != nil {
 			t.Errorf("removing %s: %v", name, err)
 		}
+		_ = api.Close()
 	})
 }
 

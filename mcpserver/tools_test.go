@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
@@ -210,5 +211,79 @@ func FuzzArguments(f *testing.F) {
 		if a.err != nil && len(a.err.Error()) > 500 {
 			t.Errorf("an error of %d bytes", len(a.err.Error()))
 		}
+	})
+}
+
+// manyLanguages is a world with all languages that we have images for.
+func manyLanguages(t *testing.T) *world {
+	return newWorld(t, func(c *sessions.Config) {
+		for _, l := range images.AllOurs() {
+			if l.Name != "python" {
+				c.Runtimes[l.Name] = sessions.Runtime{Title: images.Title(l.Name), Note: strings.Repeat("A note. ", 15)}
+			}
+		}
+	})
+}
+
+// The tools of more languages are there by themselves, and cost a model little: what they have in common is said once.
+func TestToolsOfMoreLanguages(t *testing.T) {
+	w := manyLanguages(t)
+	w.scopes = append(w.scopes, "csharp:execute", "r:execute", "javascript:execute", "typescript:execute", "bash:execute")
+	w.service.Toolsets = toolsets
+	w.server = w.service.server()
+	tools, raw := w.list()
+	said := map[string]listedTool{}
+	size := 0
+	for i, tool := range tools {
+		said[tool.Name] = tool
+		size += len(raw[i])
+		if strings.HasPrefix(tool.Name, "execute_") && tool.Name != "execute_python" && tool.Name != "execute_file" {
+			if len(raw[i])/4 > 250 {
+				t.Errorf("%s is %d tokens", tool.Name, len(raw[i])/4)
+			}
+			for name := range said["execute_python"].InputSchema.Properties {
+				if _, ok := tool.InputSchema.Properties[name]; !ok {
+					t.Errorf("%s has no %s", tool.Name, name)
+				}
+			}
+		}
+	}
+	if size/4 > 4000 {
+		t.Errorf("%d tokens", size/4)
+	}
+	if d := said["execute_csharp"]; d.Title != "Run C#" || !strings.Contains(d.Description, "C# code") || !strings.Contains(d.Description, "A note.") {
+		t.Errorf("%+v", d)
+	}
+	if d := said["execute_python"].Description; !strings.Contains(d, "variables, imports and files stay") {
+		t.Errorf("%s", d)
+	}
+	golden(t, "tools/execute_csharp.json", func() string {
+		i := slices.IndexFunc(tools, func(l listedTool) bool { return l.Name == "execute_csharp" })
+		var pretty bytes.Buffer
+		_ = json.Indent(&pretty, raw[i], "", "  ") // what was read before
+		return pretty.String() + "\n"
+	}())
+}
+
+// Without Python, another language is explained at length.
+func TestToolsWithoutPython(t *testing.T) {
+	w := newWorld(t, func(c *sessions.Config) { c.Runtimes = map[string]sessions.Runtime{"r": {}, "bash": {}} })
+	w.scopes = append(w.scopes, "r:execute", "bash:execute")
+	tools, _ := w.list()
+	for _, tool := range tools {
+		if long := strings.Contains(tool.Description, "variables, imports and files stay"); strings.HasPrefix(tool.Name, "execute_") && long != (tool.Name == "execute_bash") {
+			t.Errorf("%s: %s", tool.Name, tool.Description)
+		}
+	}
+}
+
+func TestAnotherLanguageOnASession(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.service.Sessions.Config().Runtimes["r"] = sessions.Runtime{}
+		w.run("s", "print x").expect(t, false, "x")
+		w.scopes = append(w.scopes, "r:execute")
+		w.service.Languages = []string{"python", "r"}
+		w.server = w.service.server()
+		w.call("execute_r", map[string]any{"session_id": "s", "code": "x"}).expect(t, true, `session "s" is a python session, it cannot run r`, "execute_python")
 	})
 }

@@ -65,7 +65,7 @@ type Config struct {
 	Unattended time.Duration
 	// PromptTimeout is how long a cell that called input() waits for its user (5 min).
 	PromptTimeout time.Duration
-	// PoolSize is how many kernels of each language are kept ready for sessions to come, once StartPool was called.
+	// PoolSize is how many kernels of each language that is used are kept ready for sessions to come (StartPool).
 	PoolSize int
 	// PoolPreload are modules that pooled Python kernels have imported already.
 	PoolPreload []string

@@ -25,6 +25,8 @@ type pool struct {
 	short   func() bool
 
 	mu      sync.Mutex
+	begun   bool
+	wanted  map[string]bool       // the languages that it has kernels of
 	shelves map[string]*poolShelf // by language; none before the pool is started
 	active  int                   // sessions that start or run a cell
 	quiet   time.Time             // since when there are none
@@ -62,12 +64,13 @@ type PoolStats struct {
 }
 
 func newPool(m *Manager) *pool {
-	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: m.memory.short, shelves: map[string]*poolShelf{}}
+	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: m.memory.short, shelves: map[string]*poolShelf{}, wanted: map[string]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// StartPool begins to keep Config.PoolSize kernels of each language ready. Sessions do not wait for it.
+// StartPool begins to keep Config.PoolSize kernels ready of Python, or of the only language that there is; of the others
+// once a session has used them: an image may bring many that nobody uses. Sessions do not wait for it.
 func (m *Manager) StartPool() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,14 +83,34 @@ func (m *Manager) StartPool() {
 func (p *pool) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.shelves) > 0 {
+	if p.begun {
 		return false
 	}
 	p.quiet = time.Now()
+	p.begun = true
 	for language := range p.m.cfg.Runtimes {
+		if language == "python" || len(p.m.cfg.Runtimes) == 1 {
+			p.wanted[language] = true
+		}
+	}
+	for language := range p.wanted {
 		p.shelves[language] = &poolShelf{missing: p.quiet}
 	}
 	return true
+}
+
+// want has the pool keep kernels of a language ready from now on: somebody uses it.
+func (p *pool) want(language string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted[language] {
+		return
+	}
+	p.wanted[language] = true
+	if p.begun {
+		p.shelves[language] = &poolShelf{missing: time.Now()}
+		p.wake()
+	}
 }
 
 // run fills the pool until the Manager shuts down.

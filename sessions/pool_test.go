@@ -54,7 +54,7 @@ func TestPoolIsFilledOneKernelAtATime(t *testing.T) {
 		}
 		m.StartPool()
 		m.StartPool()
-		for n := range int64(4) { // two of python, two of bash
+		for n := range int64(2) { // two of python; nobody has used bash
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if launched, live := p.launched.Load(), p.live.Load(); launched != n+1 || live > n {
@@ -63,8 +63,45 @@ func TestPoolIsFilledOneKernelAtATime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		stats := m.Stats()
-		if p.launched.Load() != 4 || stats.Pool.Ready["python"] != 2 || stats.Pool.Ready["bash"] != 2 || len(stats.Sessions) != 0 {
+		if p.launched.Load() != 2 || stats.Pool.Ready["python"] != 2 || len(stats.Pool.Ready) != 1 || len(stats.Sessions) != 0 {
 			t.Errorf("%d launches, %+v", p.launched.Load(), stats)
+		}
+	})
+}
+
+// A language has kernels in the pool once somebody has used it.
+func TestPoolTakesUpLanguages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{launchTime: time.Second}
+		m := newTestManager(t, p, func(c *Config) { c.PoolSize = 2 })
+		defer m.Shutdown(context.Background())
+		m.StartPool()
+		e, err := m.Execute(t.Context(), alice, Request{SessionID: "shell", Language: "bash", Code: "ok"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if ready := m.Stats().Pool.Ready; ready["bash"] != 2 || ready["python"] != 2 || p.launched.Load() != 5 {
+			t.Errorf("%d launches, ready %v", p.launched.Load(), ready)
+		}
+	})
+}
+
+func TestPoolIsNotBegunTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := newTestManager(t, p, func(c *Config) { c.PoolSize, c.Runtimes = 1, map[string]Runtime{"r": {}, "bash": {}} })
+		defer m.Shutdown(context.Background())
+		m.StartPool() // of neither language: they are none's favourite
+		m.StartPool()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := p.launched.Load(); n != 0 {
+			t.Errorf("%d launches", n)
 		}
 	})
 }

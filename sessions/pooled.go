@@ -182,6 +182,7 @@ func (p *pool) throwAway(k *pooled, why string) {
 // adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
 func (s *session) adopt(ctx context.Context) bool {
 	m := s.manager
+	m.pool.want(s.language)
 	if m.workspaces.known(s.key) && m.workspaces.away(ctx) {
 		return false // its files are in the engine's volume, out of reach
 	}
