@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -83,6 +85,7 @@ type rest struct {
 
 // startResting starts a server and n sessions, and one more, which works so many times as much and is closed again.
 func startResting(ctx context.Context, o options, dir string, n, times int) (*resting, error) {
+	o.env = []string{"GODEBUG=gctrace=1"}
 	start := func() (*server, error) { return startServer(ctx, o, dir, "--provisioner", "local") }
 	srv, err := start()
 	if err != nil {
@@ -118,10 +121,28 @@ func (r *resting) used() rest {
 // goroutines by that.
 func (r *resting) seen() rest {
 	now := r.used()
+	said := r.end(syscall.SIGQUIT)
 	return rest{
 		server: now.server.minus(r.before.server), shims: now.shims.minus(r.before.shims), kernels: now.kernels.minus(r.before.kernels),
-		memory: anonymous(r.cmd.Process.Pid), goroutines: strings.Count("\n"+r.end(syscall.SIGQUIT), "\ngoroutine "),
+		memory: live(said), goroutines: strings.Count("\n"+said, "\ngoroutine "),
 	}
+}
+
+// collected is what Go's runtime says of a collection: what was in use in the end, and the stacks, in MiB.
+var collected = regexp.MustCompile(`(?m)^gc \d+ .*->(\d+) MB, .* (\d+) MB stacks`)
+
+// live returns what was in use at the last collection, which was made at rest, in bytes. What a process holds beyond that is
+// the garbage that its runtime lets it have, and says nothing of its sessions.
+func live(log string) (bytes float64) {
+	all := collected.FindAllStringSubmatch(log, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	for _, part := range all[len(all)-1][1:] {
+		n, _ := strconv.ParseFloat(part, 64)
+		bytes += n * (1 << 20)
+	}
+	return bytes
 }
 
 // stop ends all of it. A server that was killed has left its kernels to the next one, which stops them with itself.

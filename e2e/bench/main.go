@@ -20,6 +20,7 @@ type options struct {
 	rounds, cells, cold, sessions int
 	idle                          time.Duration
 	bin                           string
+	env                           []string // of servers, besides
 }
 
 // measure is a part of the tables that can be had alone.

@@ -30,11 +30,6 @@ func usageOf(pids []int) (sum usage) {
 	return sum
 }
 
-// anonymous returns what a process holds in memory that is its own, in bytes.
-func anonymous(pid int) float64 {
-	return float64(numberIn(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:")) * 1024
-}
-
 // numberIn returns the first number behind a label in a file of /proc; 0 when the process is gone.
 func numberIn(path, label string) int64 {
 	f, err := os.Open(path)

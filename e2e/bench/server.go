@@ -37,7 +37,7 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 		"serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--run-dir", filepath.Join(dir, "r"), "--on-shutdown", "stop", "--pool-size", "0",
 	}, args...)...), log: make(chan string, 1)}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
-	s.cmd.Env = environment()
+	s.cmd.Env = append(environment(), o.env...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
