@@ -56,14 +56,14 @@ func exitDeath(e stream.Event) Death {
 	if e.Exit != nil {
 		exit = *e.Exit
 	}
-	d := Death{Exit: &exit, OOM: exit.OOM, Asked: exit.Asked, Time: e.Time}
+	d := Death{Exit: &exit, OOM: exit.OOM || gaveUp(exit), Asked: exit.Asked, Time: e.Time}
 	if d.Time.IsZero() {
 		d.Time = time.Now()
 	}
 	switch {
 	case exit.Failed != "":
 		d.Cause = "the kernel could not be started: " + clip(exit.Failed)
-	case exit.OOM:
+	case d.OOM:
 		d.Cause = "the kernel ran out of memory and was killed"
 	case exit.Asked:
 		d.Cause = "the kernel was stopped"
@@ -73,6 +73,11 @@ func exitDeath(e stream.Event) Death {
 		d.Cause = fmt.Sprintf("the kernel exited with status %d", exit.Code) + because(exit.Output)
 	}
 	return d
+}
+
+// gaveUp tells whether a program ended itself because it got no more memory, as V8 and C++ do: they say so and abort.
+func gaveUp(exit stream.Exit) bool {
+	return exit.Signal == "SIGABRT" && (strings.Contains(exit.Output, "out of memory") || strings.Contains(exit.Output, "std::bad_alloc"))
 }
 
 // stoppedOutside is the cause of an end that the shim was asked for by somebody else.

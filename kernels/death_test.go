@@ -24,6 +24,8 @@ func TestItem4DeathEndsAllThatWaits(t *testing.T) {
 	}{
 		{"die", "the kernel was killed by SIGKILL", false},
 		{"die SIGSEGV", "the kernel was killed by SIGSEGV", false},
+		{"die SIGABRT assertion failed", "the kernel was killed by SIGABRT", false},
+		{"die SIGABRT FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", "the kernel ran out of memory and was killed", true},
 		{"exit 3", "the kernel exited with status 3", false},
 		{"exit 1 No module named numpy", "the kernel exited with status 1: No module named numpy", false},
 		{"oom", "the kernel ran out of memory and was killed", true},

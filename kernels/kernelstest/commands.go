@@ -1,6 +1,7 @@
 package kernelstest
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -213,10 +214,8 @@ func (c *cell) threadParent() wire.Header {
 }
 
 func (c *cell) die(arg string) error {
-	if arg == "" {
-		arg = "SIGKILL"
-	}
-	c.p.die(stream.Exit{Code: -1, Signal: arg})
+	signal, output, _ := strings.Cut(cmp.Or(arg, "SIGKILL"), " ")
+	c.p.die(stream.Exit{Code: -1, Signal: signal, Output: output})
 	return errDead
 }
 
