@@ -65,7 +65,7 @@ class Cell {
     // A value that is an object in braces needs parentheses.
     const literal = this.#program.body[0]?.start < 0
     const [before, after] = literal ? ['(', '\n)'] : ['', '']
-    return { code: before + this.#edited() + after, functions: null, names: [...this.#names], shows: this.#last()?.type === 'ExpressionStatement', shift: before.length, async: false }
+    return { code: before + this.#edited() + after, functions: null, names: [...this.#names], shows: this.#shows(), shift: before.length, async: false }
   }
 
   asFunction() {
@@ -84,7 +84,7 @@ class Cell {
     const apart = this.#onlyFunctions(functions)
     for (const { start, end } of functions) this.#blank(start, end)
     const before = `(async ($import) => {${this.#imports.join('')}`
-    return { code: `${before}${this.#edited()}\n})`, functions: apart, names: [...this.#names], shows: last?.type === 'ExpressionStatement', shift: before.length, async: true }
+    return { code: `${before}${this.#edited()}\n})`, functions: apart, names: [...this.#names], shows: this.#shows(), shift: before.length, async: true }
   }
 
   // statements are those at the top, without the exports that some of them are in.
@@ -119,6 +119,12 @@ class Cell {
   // last is the last statement that does something.
   #last() {
     return this.#program.body.findLast(({ type }) => type !== 'EmptyStatement' && type !== 'FunctionDeclaration')
+  }
+
+  // shows tells whether the cell's value is for showing. That of a write is of no interest after what was written.
+  #shows() {
+    const last = this.#last()
+    return last?.type === 'ExpressionStatement' && !/^process\.std(out|err)\.write\(/.test(this.#source.slice(last.start))
   }
 
   #bind(declaration) {

@@ -6,7 +6,7 @@ import { completeness } from '../front/syntax.mjs'
 
 // run runs cells one after the other in one realm, and returns what the last of them shows.
 async function run(...sources) {
-  const context = vm.createContext({ console, module: { meta: { url: 'file:///cell.js' } } })
+  const context = vm.createContext({ console, process, module: { meta: { url: 'file:///cell.js' } } })
   const load = async (name, wanted) => wanted.map(part => part === '*' ? { name } : `${name}.${part}`)
   let shown
   for (const source of sources) {
@@ -36,6 +36,7 @@ const cases = [
   ['an object in braces is a value', ['{ a: 1, b: [2] }'], { a: 1, b: [2] }],
   ['one that awaits, too', ['{ a: await 1 }'], { a: 1 }],
   ['a block is none', ['{ let a = 1; a }'], null],
+  ['a write shows nothing', ['process.stdout.write("")'], null],
   ['loops show nothing', ['for (const a of [1]) a'], null],
   ['the last value counts, functions behind it do not', ['f();\nfunction f() { return 4 }'], 4],
   ['parentheses around a last value', ['(await 1, 2);'], 2],

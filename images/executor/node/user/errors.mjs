@@ -144,7 +144,7 @@ export class Errors {
     const frames = stack.map(line => frameAt.exec(line)).filter(Boolean).filter(([, , file]) => !file.startsWith('node:internal'))
     frames.reverse()
     while (frames[0]?.[2].startsWith('node:')) frames.shift() // what has called the user's code
-    return frames.map(([, name, file, line]) => this.#frame(name, file, Number(line)))
+    return collapsed(frames.map(([, name, file, line]) => this.#frame(name, file, Number(line))))
   }
 
   #broken(file, line, stack) {
@@ -177,6 +177,20 @@ export class Errors {
       return ''
     }
   }
+}
+
+// collapsed counts frames that repeat, as those of a function that calls itself do.
+function collapsed(frames) {
+  const kept = []
+  for (let i = 0; i < frames.length;) {
+    let end = i + 1
+    while (frames[end] === frames[i]) end++
+    kept.push(frames[i])
+    if (end - i > 2) kept.push(`    [... ${end - i - 1} more frames like this one ...]`)
+    else if (end - i === 2) kept.push(frames[i])
+    i = end
+  }
+  return kept
 }
 
 function contentOf(file) {

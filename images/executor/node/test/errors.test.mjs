@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import vm from 'node:vm'
+import { Errors } from '../user/errors.mjs'
+
+// thrown is what describe says of what a cell throws.
+function thrown(source) {
+  const errors = new Errors()
+  errors.remember('cell-7', source)
+  try {
+    new vm.Script(source, { filename: 'cell-7' }).runInThisContext()
+  } catch (error) {
+    return errors.describe(error)
+  }
+}
+
+test('frames have their lines, the innermost last', () => {
+  const { ename, evalue, traceback } = thrown('function f() {\n  throw new TypeError("no")\n}\nf()')
+  assert.deepEqual([ename, evalue], ['TypeError', 'no'])
+  assert.deepEqual(traceback, ['Cell In[7], line 4\n----> 4 f()', 'Cell In[7], line 2, in f\n----> 2   throw new TypeError("no")', 'TypeError: no'])
+})
+
+test('frames that repeat are counted', () => {
+  const { traceback } = thrown('const g = n => n === 0 ? null.x : g(n - 1)\ng(20)')
+  assert.equal(traceback.length, 4)
+  assert.equal(traceback[2], '    [... 20 more frames like this one ...]')
+})
+
+test('what led to an error comes before it', () => {
+  const { traceback } = thrown('throw new Error("b", { cause: new RangeError("a") })')
+  assert.deepEqual(traceback.filter(line => !line.startsWith('Cell')), ['RangeError: a', 'The above exception was the direct cause of the following exception:', 'Error: b'])
+})
+
+test('a class that has no name of its own gives the error its', () => {
+  assert.equal(thrown('class Mine extends Error {}\nthrow new Mine("x")').ename, 'Mine')
+})
+
+test('what is no error, and what cannot be described', () => {
+  assert.deepEqual(thrown('throw { a: 1 }'), { ename: 'Uncaught', evalue: '{ a: 1 }', traceback: ['Uncaught { a: 1 }'] })
+  assert.equal(thrown('throw Object.defineProperty(new Error("x"), "name", { get() { throw 1 } })').ename, 'Error')
+})
+
+test('stacks that code prints do not have the kernel in them', () => {
+  assert.equal(thrown('throw new Error(new Error("s").stack)').evalue, 'Error: s\n    at cell-7:1:17')
+})
