@@ -15,6 +15,9 @@ var pythonThreads string
 //go:embed python_errors.py
 var pythonErrors string
 
+//go:embed python_flood.py
+var pythonFlood string
+
 //go:embed python_pipes.py
 var pythonPipes string
 
@@ -33,8 +36,8 @@ var pythonKernel string
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonPipes, pythonInterrupts, pythonInput,
-	pythonPace, pythonKernel,
+	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
+	pythonInput, pythonPace, pythonKernel,
 }, "\n\n")
 
 //go:embed python_variables.py

@@ -1,17 +1,9 @@
 # Starts IPython's kernel as `python -m ipykernel_launcher` does, with what the other files beside this one add, except
 # python_variables.py. The program is these in one.
-#
-# Its IOPub socket holds 100,000 messages before it throws any away, instead of ZMQ's 1,000: on a busy host no reader is
-# fast enough for 1,000. Of 10,000 prints thousands were lost, the end of the cell among them, to whatever read.
-import zmq
 from ipykernel.kernelapp import IPKernelApp
 
 
 class App(IPKernelApp):
-    def init_iopub(self, context):
-        context.setsockopt(zmq.SNDHWM, 100_000)
-        super().init_iopub(context)
-
     def log_connection_info(self):
         pass  # how to connect another client is nobody's business, and would pass for the last words of a dead kernel
 

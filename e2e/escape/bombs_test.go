@@ -85,7 +85,7 @@ while True:
     with open("full/%d" % n, "wb") as f: f.write(os.urandom(1 << 20) * 64)
     n += 1
 `, ""},
-	{"prints", "while True: print('x' * 100_000)", ""},
+	{"prints", "while True: print('x' * 100_000)", "Variables are kept"},
 	{"the processor", `
 import subprocess, os
 ps = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(20)]

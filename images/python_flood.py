@@ -1,0 +1,38 @@
+# Makes code that prints faster than its output is read wait for that. Without it the kernel's memory fills with what was
+# printed, until that is thrown away, which loses the ends of cells too, or until the kernel is killed for it.
+import threading
+
+import zmq
+from ipykernel.iostream import IOPubThread, OutStream
+from ipykernel.kernelapp import IPKernelApp
+
+QUEUE = 256  # messages that wait in the socket for who reads them; one more waits for room
+AHEAD = 64  # messages that wait for the thread that sends
+GATHERED = 1 << 17  # characters that a stream gathers before it makes a message of them
+
+
+def open_iopub(app, context, open_iopub=IPKernelApp.init_iopub):
+    context.sockopts[zmq.SNDHWM] = QUEUE  # the socket has it from its first moment, or not at all
+    open_iopub(app, context)
+    del context.sockopts[zmq.SNDHWM]
+    app.iopub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
+
+
+def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
+    send(thread, *args, **kwargs)
+    if len(thread._events) > AHEAD and thread.thread.is_alive() and thread.thread.ident != threading.get_ident():
+        sent = threading.Event()
+        thread.schedule(sent.set)
+        sent.wait()
+
+
+def write_in_turn(stream, text, write=OutStream.write, flush=OutStream.flush):
+    n = write(stream, text)
+    stream._cellblock_gathered = getattr(stream, "_cellblock_gathered", 0) + len(text)
+    if stream._cellblock_gathered > GATHERED and stream._is_master_process():
+        stream._cellblock_gathered = 0
+        flush(stream)
+    return n
+
+
+IPKernelApp.init_iopub, IOPubThread.send_multipart, OutStream.write = open_iopub, send_in_turn, write_in_turn
