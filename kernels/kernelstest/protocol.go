@@ -102,6 +102,16 @@ func (r *Running) Begin(code, mark string) *kernels.Execution {
 // Interrupt interrupts what runs.
 func (r *Running) Interrupt(ctx context.Context) error { return r.box.client.Interrupt(ctx) }
 
+// Fail runs code that must fail and returns its text, and the error's name and traceback.
+func (r *Running) Fail(code string) (text, name string, traceback []string) {
+	r.box.f.Helper()
+	text, result := r.box.run(code)
+	if result.Status != kernels.StatusError {
+		r.box.f.Fatalf("%s: %+v", result.Status, result)
+	}
+	return text, result.Error.Name, result.Error.Traceback
+}
+
 // talk is one case of TestKernel.
 type talk struct {
 	*box

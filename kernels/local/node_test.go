@@ -91,3 +91,15 @@ func kernelSetup(spec kernels.Kernelspec, folder string) kernelstest.Setup {
 		})
 	}}
 }
+
+// A script runs as the server runs it: what it defines stays, and its errors have its own name and lines.
+func TestNodeRunsScripts(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want("require('fs').writeFileSync('s.mjs', 'import fs from \"node:fs\"\\nexport const n = 7\\nif (process.argv[1] === __filename) console.log(\"main\")\\nfs.nothing.here\\n')", "")
+	text, name, traceback := b.Fail(`await process[Symbol.for('cellblock.run')]("/workspace/s.mjs")`)
+	if text != "main\n" || name != "TypeError" || len(traceback) != 2 || traceback[0] != "File /workspace/s.mjs:4\n----> 4 fs.nothing.here" {
+		t.Errorf("%q, %s, %q", text, name, traceback)
+	}
+	b.Want("n", "7")
+}

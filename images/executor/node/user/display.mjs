@@ -83,7 +83,6 @@ export function installDisplay({ publish }) {
 
 function make(type, value) {
   const data = encoded({ [type]: value })
-  if (type === 'text/html' || type === 'image/svg+xml') data['text/plain'] = `<${type}>`
   made.add(data)
   return data
 }

@@ -143,8 +143,13 @@ export class Errors {
     if (compiled) return [this.#broken(compiled[1], Number(compiled[2]), stack)]
     const frames = stack.map(line => frameAt.exec(line)).filter(Boolean).filter(([, , file]) => !file.startsWith('node:internal'))
     frames.reverse()
-    while (frames[0]?.[2].startsWith('node:')) frames.shift() // what has called the user's code
+    while (frames[0]?.[2].startsWith('node:') || this.#runsScript(frames[0])) frames.shift() // what has called the user's code
     return collapsed(frames.map(([, name, file, line]) => this.#frame(name, file, Number(line))))
+  }
+
+  // runsScript tells whether a frame is that of the cell which the server makes to run a script.
+  #runsScript(frame) {
+    return frame && this.#line(frame[2], Number(frame[3])).startsWith("await process[Symbol.for('cellblock.run')](")
   }
 
   #broken(file, line, stack) {
