@@ -76,12 +76,14 @@ func TestLanguageFromADockerfile(t *testing.T) {
 	files := walkThrough(t)
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		env := map[string]string{"docker": "CELLBLOCK_TEST_DOCKER_HOST", "podman": "CELLBLOCK_TEST_PODMAN_HOST"}[runtime]
+		dataDir := t.TempDir()
+		i := rig.Installation{DataDir: dataDir, RunDir: runDirOf(t, dataDir), Flags: rig.RuntimeFlags(runtime)}
 		if env != "" {
 			buildImage(t, os.Getenv(env), "cellblock-calc:latest", files)
 		} else {
-			installKernel(t, files)
+			i.Env = []string{"JUPYTER_DATA_DIR=" + installKernel(t, files)}
 		}
-		s := start(t, runtime)
+		s := i.Serve(t)
 		c := s.Connect(t, s.Token(t), false)
 		tools := strings.Join(c.ToolNames(t), " ")
 		wantText(t, tools, "execute_calc", "execute_python")
@@ -114,8 +116,8 @@ func TestLanguageFromADockerfile(t *testing.T) {
 	})
 }
 
-// installKernel puts a kernel where this user's Jupyter has its own.
-func installKernel(t *testing.T, files map[string]string) {
+// installKernel puts a kernel where a user's Jupyter has its own, and returns that folder.
+func installKernel(t *testing.T, files map[string]string) string {
 	t.Helper()
 	data := t.TempDir()
 	folder := filepath.Join(data, "kernels", "calc")
@@ -128,5 +130,5 @@ func installKernel(t *testing.T, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("JUPYTER_DATA_DIR", data)
+	return data
 }

@@ -25,6 +25,7 @@ static class Driver
         settings.AssemblyReferences.AddRange(new[] { "System.Numerics", "System.Xml.Linq", "System.Net.Http" });
         evaluator = new Evaluator(new CompilerContext(settings, errors)) {
             InteractiveBaseClass = typeof(object), DescribeTypeExpressions = true, WaitOnTask = true };
+        evaluator.ReferenceAssembly(typeof(CellblockCell).Assembly);
         using (var input = new StreamReader(new FileStream("/dev/fd/3", FileMode.Open, FileAccess.Read, FileShare.ReadWrite)))
             for (string line; (line = input.ReadLine()) != null;)
             {
@@ -109,11 +110,10 @@ static class Driver
         var shown = false;
         foreach (var piece in Pieces.Of(code))
         {
-            CompiledMethod compiled;
-            errors.Taken();
-            var rest = evaluator.Compile(piece.Text, out compiled);
-            var said = errors.Taken();
-            if (rest != null && said.Count == 0) said.Add("the code is not complete");
+            CompiledMethod compiled = null;
+            var said = new List<string>();
+            if (!piece.Unfinished || Compile("CellblockCell.Value(" + piece.Text + "\n)", out compiled).Count > 0) // where a * b declares no pointer
+                said = Compile(piece.Text, out compiled);
             if (said.Count > 0) return Failure("CompilationError", said[0], said.Count > 1 ? said : new List<string>());
             value = none;
             if (compiled != null) compiled(ref value);
@@ -122,6 +122,15 @@ static class Driver
         var answer = new Json();
         if (shown) answer["value"] = Show.Value(value);
         return answer;
+    }
+
+    static List<string> Compile(string text, out CompiledMethod compiled)
+    {
+        errors.Taken();
+        var rest = evaluator.Compile(text, out compiled);
+        var said = errors.Taken();
+        if (rest != null && said.Count == 0) said.Add("the code is not complete");
+        return said;
     }
 
     static Json Failure(string name, string value, IEnumerable<string> lines)
@@ -147,8 +156,11 @@ static class Driver
         var fields = names == null ? null : names.GetValue(evaluator) as IDictionary;
         foreach (DictionaryEntry entry in fields ?? new Hashtable())
         {
-            var field = entry.Value.GetType().GetProperty("Item2").GetValue(entry.Value, null) as FieldInfo;
-            var value = field.GetValue(null);
+            var field = entry.Value.GetType().GetProperties().Select(p => p.GetValue(entry.Value, null)).OfType<FieldInfo>().FirstOrDefault();
+            if (field == null) continue;
+            object value = null;
+            try { value = field.GetValue(null); }
+            catch (Exception) { } // one that cannot be had
             var one = new Json();
             one["name"] = (string)entry.Key;
             one["type"] = Show.Type(field.FieldType);
@@ -171,6 +183,13 @@ static class Driver
         answer["matches"] = found.Select(f => prefix + f).Distinct().Take(500).ToList();
         return answer;
     }
+}
+
+// CellblockCell is what cells see of this program.
+public static class CellblockCell
+{
+    // Value is the value of a cell's last expression.
+    public static object Value(object value) { return value; }
 }
 
 // Errors keeps what the compiler says.
@@ -200,6 +219,7 @@ class Piece
     public string Text;
     public bool Declares;
     public bool Ended; // by a semicolon
+    public bool Unfinished; // an expression, perhaps
 }
 
 static class Pieces
@@ -221,8 +241,10 @@ static class Pieces
             {
                 var declaring = Declares(words, text);
                 var last = pieces.LastOrDefault();
-                if (last != null && last.Declares == declaring) last.Text += text;
-                else pieces.Add(new Piece { Text = new string('\n', code.Take(begin).Count(c => c == '\n')) + text, Declares = declaring });
+                var bare = Bare(text).TrimEnd();
+                var unfinished = !declaring && bare.Length > 0 && !bare.EndsWith(";") && !bare.EndsWith("}");
+                if (last != null && last.Declares == declaring && !unfinished) last.Text += text;
+                else pieces.Add(new Piece { Text = new string('\n', code.Take(begin).Count(c => c == '\n')) + text, Declares = declaring, Unfinished = unfinished });
             }
             begin = end;
         }
