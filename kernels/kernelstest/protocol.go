@@ -112,6 +112,15 @@ func (r *Running) Fail(code string) (text, name string, traceback []string) {
 	return text, result.Error.Name, result.Error.Traceback
 }
 
+// Interrupted runs code that does not end, and interrupts it.
+func (r *Running) Interrupted(code string) {
+	r.box.f.Helper()
+	k := &talk{box: r.box}
+	e := k.execute(code)
+	<-e.Begun()
+	k.interrupt(e)
+}
+
 // talk is one case of TestKernel.
 type talk struct {
 	*box
@@ -344,6 +353,13 @@ func testInterruptedQuestion(k *talk) {
 
 func (k *talk) interruptAndCheck(e *kernels.Execution) {
 	k.f.Helper()
+	k.interrupt(e)
+	k.want(k.d.Get, k.d.Shown)
+}
+
+// interrupt interrupts what runs, and wants it to end with that.
+func (k *talk) interrupt(e *kernels.Execution) {
+	k.f.Helper()
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(k.f.ctx(), 20*time.Second)
 	defer cancel()
@@ -367,7 +383,6 @@ func (k *talk) interruptAndCheck(e *kernels.Execution) {
 	if took := time.Since(begun); took > 5*time.Second {
 		k.f.Errorf("it took %v", took)
 	}
-	k.want(k.d.Get, k.d.Shown)
 }
 
 func testLate(k *talk) {

@@ -97,9 +97,19 @@ func TestNodeRunsScripts(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "javascript")
 	b := kernelstest.Launch(t, kernelSetup(spec, folder))
 	b.Want("require('fs').writeFileSync('s.mjs', 'import fs from \"node:fs\"\\nexport const n = 7\\nif (process.argv[1] === __filename) console.log(\"main\")\\nfs.nothing.here\\n')", "")
-	text, name, traceback := b.Fail(`await process[Symbol.for('cellblock.run')]("/workspace/s.mjs")`)
+	text, name, traceback := b.Fail(`await this['cellblock run']("/workspace/s.mjs")`)
 	if text != "main\n" || name != "TypeError" || len(traceback) != 2 || traceback[0] != "File /workspace/s.mjs:4\n----> 4 fs.nothing.here" {
 		t.Errorf("%q, %s, %q", text, name, traceback)
 	}
 	b.Want("n", "7")
+}
+
+// What cells call by names of Node's own is theirs, and takes nothing from the kernel.
+func TestNodeKeepsItsOwnNames(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want("function process(x) { return x }\nclass Symbol {}\nconst Map = null, Promise = null, JSON = {}, Object = 1, console = { log() {} }\nprocess(5)", "5")
+	b.Want("await (async () => 6)()", "6")
+	b.Interrupted("for (;;);")
+	b.Want("process(7)", "7")
 }

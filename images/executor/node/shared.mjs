@@ -8,5 +8,8 @@ export const SLOTS = 2
 // MOST_UNSENT is how many characters may wait before user code that prints has to.
 export const MOST_UNSENT = 8 << 20
 
-// HOOK is the key of process under which the front finds what interrupts the user's code.
-export const HOOK = Symbol.for('cellblock.interrupt')
+// Properties of the global object by which the front and the server reach the kernel in the thread of the user's code. They are
+// reached through this, as in this['cellblock run'](…): every other name may be the user's.
+export const INTERRUPT = 'cellblock interrupt'
+export const VARIABLES = 'cellblock variables'
+export const RUN = 'cellblock run'

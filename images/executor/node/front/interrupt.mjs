@@ -2,6 +2,7 @@
 // match or a wait, and when the event loop is idle.
 import { Session } from 'node:inspector'
 import { readdirSync, readFileSync } from 'node:fs'
+import { INTERRUPT } from '../shared.mjs'
 
 // interrupt ends the cell with this number, if it runs or is about to. Programs that the kernel started and that share its
 // process group get a SIGINT, as if somebody had pressed ^C in a terminal: code that waits for one hears of nothing else.
@@ -10,7 +11,7 @@ export function interrupt(cell) {
   const session = new Session()
   session.connectToMainThread()
   const reached = new Promise(resolve => {
-    session.post('Runtime.evaluate', { expression: `process[Symbol.for('cellblock.interrupt')](${cell})` }, resolve)
+    session.post('Runtime.evaluate', { expression: `this['${INTERRUPT}'](${cell})` }, resolve)
   })
   for (const pid of descendants(process.pid)) signal(pid)
   return reached.then(() => session.disconnect())

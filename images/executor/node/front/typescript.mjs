@@ -1,6 +1,7 @@
 // TypeScript: its types are taken out as Node itself does it, which keeps every line and column where it is, and are checked
 // apart (types/).
 import { Worker } from 'node:worker_threads'
+import { RUN } from '../shared.mjs'
 
 const MEMORY = 300 // megabytes for the check of types; it needs half
 
@@ -56,7 +57,8 @@ export class TypeScript {
   }
 
   check(source) {
-    return this.#types === 'show' && source.trim() !== '' ? this.#told(source) : null
+    const ours = source.trim() === '' || source.startsWith(`await this['${RUN}'](`) // the server's, to run a script
+    return this.#types === 'show' && !ours ? this.#told(source) : null
   }
 
   async #told(source) {

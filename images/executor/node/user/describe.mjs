@@ -1,7 +1,7 @@
 // Describes values for people who ask what a name stands for, without running any of the user's code.
 import { inspect } from 'node:util'
 import { isProxy } from 'node:util/types'
-import { Array, ArrayBuffer, JSON, Map, Object, Set, Symbol, performance, process } from './intrinsics.mjs'
+import { Array, ArrayBuffer, JSON, Map, Object, Set, Symbol, performance } from './intrinsics.mjs'
 import { defined, lookUp, nameAt } from './names.mjs'
 
 const MOST = 200 // variables; the newest are described
@@ -27,22 +27,20 @@ function functionText(value, detail) {
   return detail > 0 ? source.call(value) : signature(value)
 }
 
-// installVariables makes what the server evaluates to get the session's variables.
-export function installVariables() {
-  Object.defineProperty(process, Symbol.for('cellblock.variables'), {
-    value: () => ({ [DISPLAY]: () => ({ [VARIABLES]: JSON.stringify(variables()), 'text/plain': 'variables' }) }),
-  })
+// described is what the server evaluates to get the session's variables.
+export function described() {
+  return { [DISPLAY]: () => ({ [VARIABLES]: JSON.stringify(variables()), 'text/plain': 'variables' }) }
 }
 
 function variables() {
   const names = defined()
   const deadline = performance.now() + SECONDS
-  const described = []
+  const all = []
   for (const name of names.slice(-MOST).reverse()) {
     if (performance.now() > deadline) break
-    described.unshift({ name: clip(name), ...about(lookUp(name)) })
+    all.unshift({ name: clip(name), ...about(lookUp(name)) })
   }
-  return { variables: described, more: names.length - described.length }
+  return { variables: all, more: names.length - all.length }
 }
 
 function about(found) {

@@ -6,6 +6,7 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { isNativeError, isProxy } from 'node:util/types'
+import { RUN } from '../shared.mjs'
 import { Array, Error, JSON, Map, Math, Number, String, SyntaxError, URL } from './intrinsics.mjs'
 
 const OWN = new URL('..', import.meta.url).href
@@ -149,7 +150,7 @@ export class Errors {
 
   // runsScript tells whether a frame is that of the cell which the server makes to run a script.
   #runsScript(frame) {
-    return frame && this.#line(frame[2], Number(frame[3])).startsWith("await process[Symbol.for('cellblock.run')](")
+    return frame && this.#line(frame[2], Number(frame[3])).startsWith(`await this['${RUN}'](`)
   }
 
   #broken(file, line, stack) {

@@ -5,9 +5,9 @@ import { Session } from 'node:inspector'
 import { resolve } from 'node:path'
 import { isPromise } from 'node:util/types'
 import vm from 'node:vm'
-import { HOOK } from '../shared.mjs'
+import { INTERRUPT, RUN, VARIABLES } from '../shared.mjs'
 import { asynchronous } from './background.mjs'
-import { inspection, installVariables } from './describe.mjs'
+import { described, inspection } from './describe.mjs'
 import { bundle, installDisplay } from './display.mjs'
 import { Errors } from './errors.mjs'
 import { installInput } from './input.mjs'
@@ -54,8 +54,9 @@ export class Runner {
     installInput({ post, cell, answers, counters, refuse: (owner, error) => owner && this.#fail(owner, error) })
     installDisplay({ publish: (type, content) => this.#publish(this.#cell(), type, content) })
     asynchronous({ cell: () => this.#cells.getStore() })
-    installVariables()
-    installScripts(path => this.#runFile(path))
+    install(INTERRUPT, cell => this.#interrupt(cell))
+    install(VARIABLES, described)
+    install(RUN, path => this.#runFile(path))
     this.#modules.follow()
     rememberBuiltIns()
     this.#survive()
@@ -63,8 +64,6 @@ export class Runner {
 
   start() {
     this.#front.on('message', message => this[message.op]?.(message))
-    process[HOOK] = cell => this.#interrupt(cell)
-    Object.defineProperty(process, HOOK, { enumerable: false })
   }
 
   // owner is the cell that running code belongs to; code of nobody's (a native library's) belongs to the one that runs.
@@ -182,13 +181,15 @@ export class Runner {
 
   // expressions evaluates what a request wants to know beside its code.
   #expressions(expressions) {
-    return Object.fromEntries(Object.entries(expressions).map(([name, expression]) => {
+    const answers = {}
+    for (const name of Object.keys(expressions)) {
       try {
-        return [name, { status: 'ok', ...bundle(this.#script(`(${expression}\n)`, 'expression', 1).runInThisContext()) }]
+        answers[name] = { status: 'ok', ...bundle(this.#script(`(${expressions[name]}\n)`, 'expression', 1).runInThisContext()) }
       } catch (error) {
-        return [name, { status: 'error', ...this.#errors.describe(error) }]
+        answers[name] = { status: 'error', ...this.#errors.describe(error) }
       }
-    }))
+    }
+    return answers
   }
 
   #publish(cell, type, content) {
@@ -247,9 +248,9 @@ export class Runner {
   }
 }
 
-// installScripts makes what the server's cells call to run a script.
-function installScripts(run) {
-  Object.defineProperty(process, Symbol.for('cellblock.run'), { value: run })
+// install makes a property of the global object that cells cannot take away.
+function install(key, value) {
+  Object.defineProperty(globalThis, key, { value })
 }
 
 // declare makes sure that a cell can define these names: what Node has made lazy or read-only becomes a plain property.
