@@ -38,7 +38,7 @@ source_of() {
 	text=$(recipe "$1")
 	{
 		printf '%s\n' "$text"
-		for path in $(printf '%s\n' "$text" | grep '^COPY images/' | grep -o 'images/executor/[^ ]*' | sort -u); do
+		for path in $(printf '%s\n' "$text" | grep '^COPY images/' | grep -o 'images/executor/[^ ]*' | grep -v '\[' | sort -u); do
 			find "$path" -type f -not -name '*.pyc' -not -name .ca.crt -not -path '*/node_modules/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
 		done
 	} | sha256sum | cut -c1-16
