@@ -63,23 +63,51 @@ func (s *shares) release(who string) {
 	}
 }
 
-// boundRequests refuses requests of callers who have too many under way, or while there are too many in all.
+// crowdTaker is a handler that can tell what makes room from what takes it (transport.NewHTTP).
+type crowdTaker interface {
+	// ServeCrowded serves a request of a caller who has too many under way, or answers it with refuse. It is quick.
+	ServeCrowded(w http.ResponseWriter, r *http.Request, refuse http.HandlerFunc)
+}
+
+// spare is how many requests of an owner who has too many under way are looked at, at the same time, for one that ends others.
+const spare = 8
+
+// boundRequests refuses requests of callers who have too many under way, or while there are too many in all, but for those by
+// which others end.
 func boundRequests(s *shares, next http.Handler) http.Handler {
+	spares := newShares(0, spare)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.FromContext(r.Context())
-		switch ok, his := s.take(p.Owner()); {
-		case ok:
-			defer s.release(p.Owner())
+		who := p.Owner()
+		ok, his := s.take(who)
+		if ok {
+			defer s.release(who)
 			next.ServeHTTP(w, r)
-		case his:
-			w.Header().Set("Retry-After", "1")
-			writeError(w, fault.New(fault.Busy, "too many requests at the same time: %d are allowed, streams among them", s.each).
-				WithHint("Wait until one has ended, then ask again."))
-		default:
-			w.Header().Set("Retry-After", "1")
-			writeError(w, fault.New(fault.Unavailable, "the server has too many requests at the same time").WithHint("Ask again in a moment."))
+			return
 		}
+		refuse := func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, his) }
+		taker, can := next.(crowdTaker)
+		if can {
+			can, _ = spares.take(who)
+		}
+		if !can {
+			refuse(w, r)
+			return
+		}
+		defer spares.release(who)
+		taker.ServeCrowded(w, r, refuse)
 	})
+}
+
+// refuse answers a request that is one too many: of its caller's, or of all.
+func (s *shares) refuse(w http.ResponseWriter, his bool) {
+	w.Header().Set("Retry-After", "1")
+	if his {
+		writeError(w, fault.New(fault.Busy, "too many requests at the same time: %d are allowed, streams among them", s.each).
+			WithHint("Wait until one has ended, or cancel one, then ask again."))
+		return
+	}
+	writeError(w, fault.New(fault.Unavailable, "the server has too many requests at the same time").WithHint("Ask again in a moment."))
 }
 
 // bounded is a listener within the limits.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"cellblock/auth"
+	"cellblock/mcpserver/transport"
 )
 
 // One owner's requests leave room for others', and those that have ended for his own.
@@ -81,6 +83,41 @@ func TestRequestsOfAnOwnerAreBounded(t *testing.T) {
 	<-ended
 	if got := s.ask("POST", "/mcp", ping, asAnn...); got.Code == 429 {
 		t.Errorf("ann, afterwards: %d", got.Code)
+	}
+}
+
+// Who has too many requests under way can cancel them, his own only, and can do nothing else.
+func TestACancelIsNeverTooMany(t *testing.T) {
+	s := newSite(t, func(c *Config) { c.Limits.PerOwner = 1 })
+	hello := s.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, asAnn...)
+	inSession := append([]string{"Mcp-Session-Id", hello.Header().Get("Mcp-Session-Id")}, asAnn...)
+	ended := make(chan *httptest.ResponseRecorder)
+	go func() {
+		ended <- s.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"block","arguments":{}}}`, inSession...)
+	}()
+	call := <-s.running
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	for name, body := range map[string]string{
+		"a request": ping, "a cancel and more": cancel + ping, "what is too large": strings.Repeat(" ", 1001) + cancel,
+	} {
+		if got := s.ask("POST", "/mcp", body, inSession...); got.Code != 429 {
+			t.Errorf("%s: %d %s", name, got.Code, got.Body)
+		}
+	}
+	if got := s.ask("DELETE", "/mcp", "", inSession...); got.Code != 429 {
+		t.Errorf("DELETE: %d %s", got.Code, got.Body)
+	}
+	if got := s.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":"x","result":{}}`, inSession...); got.Code != 202 {
+		t.Errorf("the reply to a question: %d %s", got.Code, got.Body)
+	}
+	if call.Err() != nil {
+		t.Fatal("the call has ended before it was cancelled")
+	}
+	if got := s.ask("POST", "/mcp", cancel, inSession...); got.Code != 202 {
+		t.Fatalf("the cancel: %d %s", got.Code, got.Body)
+	}
+	if got := <-ended; !errors.Is(context.Cause(call), transport.ErrCancelled) {
+		t.Errorf("the call ended by %v: %s", context.Cause(call), got.Body)
 	}
 }
 

@@ -91,11 +91,9 @@ func NewHTTP(d *Dispatcher, cfg HTTPConfig) http.Handler {
 
 // ServeHTTP answers one HTTP request.
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Context().Value(guardedKey{}) == nil {
-		if err := h.guard.Check(r); err != nil {
-			h.refuse(w, nil, fromFault(err))
-			return
-		}
+	if err := h.foreign(r); err != nil {
+		h.refuse(w, nil, fromFault(err))
+		return
 	}
 	switch r.Method {
 	case http.MethodPost:
@@ -105,6 +103,14 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.methodNotAllowed(w, "POST, DELETE")
 	}
+}
+
+// foreign returns why a request must not go on that another guard has not let through.
+func (h *httpHandler) foreign(r *http.Request) error {
+	if r.Context().Value(guardedKey{}) != nil {
+		return nil
+	}
+	return h.guard.Check(r)
 }
 
 func (h *httpHandler) methodNotAllowed(w http.ResponseWriter, allow string) {

@@ -26,16 +26,21 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 			withStatus(http.StatusNotAcceptable))
 		return
 	}
-	m, id, bad := h.readMessage(w, r)
+	m, id, bad := h.readMessage(w, r, h.maxBody)
 	if bad != nil {
 		h.refuse(w, id, bad)
 		return
 	}
-	x := &exchange{httpHandler: h, w: w, r: r, form: form, m: m}
-	x.from, bad = h.admit(r, m)
+	h.deal(w, r, m, form)
+}
+
+// deal takes or answers one message.
+func (h *httpHandler) deal(w http.ResponseWriter, r *http.Request, m *message, form accepts) {
+	from, bad := h.admit(r, m)
+	x := &exchange{httpHandler: h, w: w, r: r, form: form, m: m, from: from}
 	switch {
 	case bad != nil:
-		h.refuse(w, id, bad)
+		h.refuse(w, m.id, bad)
 	case m.isResponse(), m.isNotification():
 		x.take()
 		w.WriteHeader(http.StatusAccepted)

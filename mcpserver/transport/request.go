@@ -16,33 +16,33 @@ import (
 // bodyTimeout is how long a client may take to send its message.
 const bodyTimeout = 2 * time.Minute
 
-// readMessage reads the message of a POST within its bounds.
-func (h *httpHandler) readMessage(w http.ResponseWriter, r *http.Request) (*message, []byte, *rpcError) {
+// readMessage reads the message of a POST, of so many bytes at most.
+func (h *httpHandler) readMessage(w http.ResponseWriter, r *http.Request, most int64) (*message, []byte, *rpcError) {
 	if err := checkContent(r.Header); err != nil {
 		return nil, nil, err
 	}
-	if r.ContentLength > h.maxBody {
+	if r.ContentLength > most {
 		w.Header().Set("Connection", "close") // so that the rest is not read either
-		return nil, nil, h.tooLarge()
+		return nil, nil, tooLarge(most)
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has deadlines
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err == nil { // else it stays, and keeps the server from waiting for the rest
 		_ = rc.SetReadDeadline(time.Time{})
 	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, nil, h.tooLarge()
+		return nil, nil, tooLarge(most)
 	case err != nil:
 		return nil, nil, refuse(mcp.PARSE_ERROR, "the body ended before its end")
 	}
 	return parse(raw)
 }
 
-func (h *httpHandler) tooLarge() *rpcError {
-	return refuse(mcp.INVALID_REQUEST, fmt.Sprintf("the message is larger than %d bytes", h.maxBody)).
+func tooLarge(most int64) *rpcError {
+	return refuse(mcp.INVALID_REQUEST, fmt.Sprintf("the message is larger than %d bytes", most)).
 		withStatus(http.StatusRequestEntityTooLarge)
 }
 
