@@ -109,8 +109,12 @@ func (s *service) scriptCode(ctx context.Context, owner sessions.Owner, r sessio
 		return "", err
 	}
 	_ = f.Close() // the kernel opens what it runs itself, and has what it gets
-	return strings.ReplaceAll(code, "{path}", literal(s.Sessions.PathInside(owner, r.SessionID, e.Path))), nil
+	path := s.Sessions.PathInside(owner, r.SessionID, e.Path)
+	return strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path)).Replace(code), nil
 }
+
+// shellWord is a text as one word of a shell's, in which nothing is expanded.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // literal is a text as a literal that Python and JavaScript understand alike.
 func literal(text string) string {

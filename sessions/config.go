@@ -30,7 +30,7 @@ type Runtime struct {
 	Image string
 	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.
 	Variables string
-	// RunFile is the code that runs the file whose path, as a literal, takes the place of "{path}". Empty: there is none.
+	// RunFile is the code that runs a file (images.Language). Empty: there is none.
 	RunFile string
 	// IdleTimeout and MaxLife are those of Config for kernels of this language; 0: as there.
 	IdleTimeout, MaxLife time.Duration
