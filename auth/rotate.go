@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/internal/secretfile"
@@ -28,6 +29,7 @@ func RotateDev(dir string) (*Dev, error) {
 	case !bytes.HasPrefix(have, []byte(madeHere)):
 		return nil, foreignKey(path)
 	}
+	scopes := (&Dev{dir: dir, now: time.Now}).allScopes() // of languages that only a server knows, too
 	fresh, err := newDevKey()
 	if err != nil {
 		return nil, err
@@ -35,7 +37,11 @@ func RotateDev(dir string) (*Dev, error) {
 	if err := secretfile.Replace(path, fresh); err != nil {
 		return nil, err
 	}
-	return EnsureDev(dir)
+	d, err := EnsureDev(dir)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.Allow(scopes)
 }
 
 // HasDevKey tells whether a folder has a key of dev mode.

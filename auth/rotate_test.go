@@ -53,6 +53,31 @@ func TestRotateEndsTokensAtOnce(t *testing.T) {
 	}
 }
 
+// The token of the new key allows what that of the old one did: a server tells once, when it starts, which languages it has.
+func TestRotateKeepsWhatWasAllowed(t *testing.T) {
+	dir := t.TempDir()
+	running, err := EnsureDev(dir)
+	if err == nil {
+		err = running.Allow([]string{"ruby:execute"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := RotateDev(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	minted, err := rotated.Mint(TokenSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{"in the folder": readFile(t, rotated.TokenPath()), "minted": minted} {
+		if p, err := running.Verifier()(t.Context(), strings.TrimSpace(token)); err != nil || !p.Has("ruby:execute") {
+			t.Errorf("the token %s: %v, %v", name, p.Scopes, err)
+		}
+	}
+}
+
 // A key that cannot be read is described to the log, and to callers without a word of where it lies.
 func TestTroubleWithTheKeyIsForTheLog(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
