@@ -16,7 +16,7 @@ import (
 // Limits bound what clients hold at the same time; 0 is no limit. Of each there is a share that one cannot exceed, so that
 // nobody keeps out everybody else.
 type Limits struct {
-	// Connections are all that are open, and PerClient those of one address that is no proxy's. Over the first limit new
+	// Connections are all that are open, and PerClient those of one address, of IPv6 one /64, that is no proxy's. Over the first limit new
 	// ones wait, over the second they are closed.
 	Connections, PerClient int
 	// Requests are all that are being answered to callers with a token, streams that they listen to among them, and PerOwner
@@ -147,14 +147,22 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// client is the address that a connection comes from, and whether that is one client's: a proxy has those of many.
+// subnet is how much of an IPv6 address tells one client from another: within it everybody chooses addresses as he likes.
+const subnet = 64
+
+// client is the address that a connection comes from, of IPv6 its subnet, and whether that is one client's: a proxy has those
+// of many.
 func (l *sharedListener) client(conn net.Conn) (string, bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
 		return "", false
 	}
 	addr := at.Addr().Unmap()
-	return addr.String(), !slices.ContainsFunc(l.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	bound := !slices.ContainsFunc(l.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	if own, err := addr.Prefix(subnet); err == nil && addr.Is6() {
+		return own.String(), bound
+	}
+	return addr.String(), bound
 }
 
 // sharedConn gives its share back when it is closed.

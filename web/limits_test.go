@@ -199,3 +199,33 @@ func TestConnectionsOfAProxy(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has one address of IPv6 has as many as he likes.
+func TestWhoIsOneClient(t *testing.T) {
+	l := &sharedListener{cfg: Config{Proxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:0:1::5/128")}}}
+	for _, c := range []struct {
+		from, client string
+		bound        bool
+	}{
+		{"192.0.2.1:1000", "192.0.2.1", true},
+		{"192.0.2.2:1000", "192.0.2.2", true},
+		{"[::ffff:192.0.2.1]:1000", "192.0.2.1", true},
+		{"[2001:db8:0:1::1]:1000", "2001:db8:0:1::/64", true},
+		{"[2001:db8:0:1:ffff::2]:2000", "2001:db8:0:1::/64", true},
+		{"[2001:db8:0:2::1]:1000", "2001:db8:0:2::/64", true},
+		{"[2001:db8:0:1::5]:1000", "2001:db8:0:1::/64", false},
+	} {
+		addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))
+		if client, bound := l.client(connFrom{addr: addr}); client != c.client || bound != c.bound {
+			t.Errorf("%s: %q, %v", c.from, client, bound)
+		}
+	}
+}
+
+// connFrom is a connection of which only the far end is known.
+type connFrom struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (c connFrom) RemoteAddr() net.Addr { return c.addr }
