@@ -116,6 +116,15 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
+// weight is about what an entry takes in memory, in bytes.
+func (e Entry) weight() int {
+	n := 1000 + len(e.Code) // all its other texts are short, mostly
+	for _, name := range e.Files {
+		n += len(name)
+	}
+	return n
+}
+
 // clip shortens a text, and holds on to nothing that it was cut from.
 func clip(s string, most int) string {
 	if len(s) <= most {

@@ -17,6 +17,8 @@ const (
 	// maxQueue is how many entries wait to be written, maxKept how many are kept while they cannot be.
 	maxQueue = 4096
 	maxKept  = 4096
+	// maxHeld bounds what either take in memory, in bytes: with their code, lines of cells may have a megabyte each.
+	maxHeld = 32 << 20
 	// batch is how many are written at once.
 	batch = 256
 	// rest is how long the writer rests after it has written. A write costs the same for one line as for many, and a call
@@ -59,6 +61,7 @@ type Log struct {
 	mu      sync.Mutex
 	head    head // that was written last
 	waiting []item
+	held    int // what waiting takes, in bytes
 	closed  bool
 	lost    uint64 // since the last line that told of it
 	err     error  // of the last attempt to write
@@ -155,13 +158,14 @@ func (l *Log) put(it item) bool {
 	switch {
 	case l.closed:
 		return false
-	case len(l.waiting) == maxQueue:
+	case len(l.waiting) == maxQueue || l.held+it.entry.weight() > maxHeld:
 		if it.told == nil {
 			l.lost++
 		}
 		return false
 	}
 	l.waiting = append(l.waiting, it)
+	l.held += it.entry.weight()
 	signal(l.wake)
 	if it.told != nil {
 		signal(l.urgent)
@@ -253,10 +257,13 @@ func (l *Log) take() []item {
 	}
 	if len(l.waiting) <= batch {
 		items := l.waiting
-		l.waiting = nil
+		l.waiting, l.held = nil, 0
 		return items
 	}
 	items := slices.Clone(l.waiting[:batch])
+	for _, it := range items {
+		l.held -= it.entry.weight()
+	}
 	l.waiting = slices.Delete(l.waiting, 0, batch)
 	signal(l.wake)
 	signal(l.urgent) // there is no time to rest
@@ -292,17 +299,24 @@ func (l *Log) write(kept []Entry, items []item) []Entry {
 
 // keep returns the entries to try again, as far as there is room.
 func (l *Log) keep(kept []Entry, items []item) []Entry {
+	held, lost := 0, uint64(0)
+	for _, e := range kept {
+		held += e.weight()
+	}
 	for _, it := range items {
-		if it.told == nil {
-			kept = append(kept, it.entry)
+		if it.told != nil {
+			continue
 		}
+		if held += it.entry.weight(); len(kept) == maxKept || held > maxHeld {
+			lost++
+			held -= it.entry.weight()
+			continue
+		}
+		kept = append(kept, it.entry)
 	}
-	if over := len(kept) - maxKept; over > 0 {
-		l.mu.Lock()
-		l.lost += uint64(over)
-		l.mu.Unlock()
-		kept = kept[:maxKept]
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost += lost
 	return kept
 }
 

@@ -63,11 +63,23 @@ func TestWhatCannotBeWrittenIsWrittenLater(t *testing.T) {
 }
 
 func TestWhatIsLostIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry Entry
+		most  uint64 // that the queue and what is kept hold
+	}{
+		"many lines":  {Entry{Event: Answered}, 2 * maxKept},
+		"large lines": {Entry{Event: Called, Code: strings.Repeat("x", maxCode)}, 2 * maxHeld / maxCode},
+	} {
+		t.Run(name, func(t *testing.T) { testLosses(t, c.entry, c.most+7) })
+	}
+}
+
+func testLosses(t *testing.T, e Entry, n uint64) {
 	dir := t.TempDir()
-	l := openLog(t, dir)
+	l := openLog(t, dir, func(o *Options) { o.Code = true })
 	mend := broken(t, dir)
-	for range 2*maxKept + 7 { // the queue and what is kept hold so many at the most
-		l.Append(Entry{Event: Answered})
+	for range n {
+		l.Append(e)
 	}
 	l.Required = true
 	for { // until there is room, and then until the writer has seen all before it
@@ -94,8 +106,8 @@ func TestWhatIsLostIsCounted(t *testing.T) {
 			lost = l
 		}
 	}
-	if told := r.Lines - 2 + lost.Count; lost.Count == 0 || told != 2*maxKept+7 || len(r.Notes) != 1 {
-		t.Errorf("%d lines and %d lost, of %d: %v", r.Lines, lost.Count, 2*maxKept+7, r.Notes)
+	if told := r.Lines - 2 + lost.Count; lost.Count == 0 || told != n || len(r.Notes) != 1 {
+		t.Errorf("%d lines and %d lost, of %d: %v", r.Lines, lost.Count, n, r.Notes)
 	}
 }
 
