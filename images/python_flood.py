@@ -9,6 +9,7 @@ from ipykernel.kernelapp import IPKernelApp
 QUEUE = 256  # messages that wait in the socket for who reads them; one more waits for room
 AHEAD = 64  # messages that wait for the thread that sends
 GATHERED = 1 << 17  # characters that a stream gathers before it makes a message of them
+PATIENCE = 10  # seconds that one waits; more would be for ever where the thread that sends wants a lock of who waits
 
 
 def open_iopub(app, context, open_iopub=IPKernelApp.init_iopub):
@@ -18,21 +19,42 @@ def open_iopub(app, context, open_iopub=IPKernelApp.init_iopub):
     app.iopub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
 
 
+def sends_elsewhere(thread):
+    return thread.thread.is_alive() and thread.thread.ident != threading.get_ident()
+
+
+def wait_for(thread):
+    sent = threading.Event()
+    thread.schedule(sent.set)
+    sent.wait(PATIENCE)
+
+
 def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
+    if thread.thread.ident == threading.get_ident():  # else it may wait for ever for room in its own queue
+        thread._really_send(*args, **kwargs)
+        return
     send(thread, *args, **kwargs)
-    if len(thread._events) > AHEAD and thread.thread.is_alive() and thread.thread.ident != threading.get_ident():
-        sent = threading.Event()
-        thread.schedule(sent.set)
-        sent.wait()
+    if len(thread._events) > AHEAD and thread.thread.is_alive():
+        wait_for(thread)
 
 
-def write_in_turn(stream, text, write=OutStream.write, flush=OutStream.flush):
+def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which may be the pipe that its caller is to empty
+    thread = stream.pub_thread
+    if thread and sends_elsewhere(thread):
+        thread.schedule(stream._flush)
+        wait_for(thread)
+    else:
+        stream._flush()
+
+
+def write_in_turn(stream, text, write=OutStream.write):
     n = write(stream, text)
     stream._cellblock_gathered = getattr(stream, "_cellblock_gathered", 0) + len(text)
     if stream._cellblock_gathered > GATHERED and stream._is_master_process():
         stream._cellblock_gathered = 0
-        flush(stream)
+        flush_in_turn(stream)
     return n
 
 
-IPKernelApp.init_iopub, IOPubThread.send_multipart, OutStream.write = open_iopub, send_in_turn, write_in_turn
+IPKernelApp.init_iopub, IOPubThread.send_multipart = open_iopub, send_in_turn
+OutStream.write, OutStream.flush = write_in_turn, flush_in_turn

@@ -18,6 +18,8 @@ var outputCases = []suiteCase{
 	{"item 2: twenty megabytes in one print", true, testBigOutput},
 	{"what programs print comes before the end of their cell", true, testProgramOutput},
 	{"programs may print what is no text", true, testNoText},
+	{"programs may print while nobody reads", true, testUnread},
+	{"forks may print as much as threads do", true, testForks},
 	{"item 5: input without anybody to answer fails at once", true, testNoInput},
 	{"item 11: a thread's late output reaches its execution", true, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", false, testHeldLateOutput},
@@ -42,6 +44,39 @@ func testNoText(f *suite) {
 	text := b.python("_ = subprocess.run(['head', '-c', '300000', '/dev/zero'])") // more than a pipe holds
 	if len(text) != 300_000 {
 		f.Errorf("%d bytes came", len(text))
+	}
+}
+
+// testUnread has the thread that sends a kernel's output rest, longer than ipykernel's patience, while a program prints without
+// end. What ipykernel says then goes to the program's pipe, which was the end of who is to empty it.
+func testUnread(f *suite) {
+	b := f.launch()
+	text := b.python(`
+import subprocess, sys, time
+from ipykernel.iostream import OutStream
+OutStream.flush_timeout = 0.2
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(2))
+_ = subprocess.run("timeout 3 yes >&2", shell=True)
+print("printed")`)
+	if !strings.Contains(text, "printed") || strings.Contains(text, "timed out") {
+		f.Errorf("%d bytes came, their end is %q", len(text), text[max(0, len(text)-200):])
+	}
+}
+
+// testForks has the thread that sends a kernel's output send much by itself, as it does for forked processes. When it wakes
+// itself for each of it, it waits for itself.
+func testForks(f *suite) {
+	b := f.launch()
+	text := b.python(`
+import threading
+kernel, sent = get_ipython().kernel, threading.Event()
+def send():
+    for _ in range(3000): kernel.send_response(kernel.iopub_socket, "stream", {"name": "stdout", "text": "x"})
+    sent.set()
+kernel.iopub_thread.schedule(send)
+print(sent.wait(20))`)
+	if text != strings.Repeat("x", 3000)+"True\n" {
+		f.Errorf("%d bytes came, their end is %q", len(text), text[max(0, len(text)-20):])
 	}
 }
 
