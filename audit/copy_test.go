@@ -165,6 +165,20 @@ func TestCopyOfAnotherKey(t *testing.T) {
 	}
 }
 
+// Who changes the copy, so that an older log and head fit it, is told of: the writer makes a new copy, and not in silence.
+func TestCopyThatWasChanged(t *testing.T) {
+	db := &database{}
+	dir := written(t, 3, db.keeps)
+	older := filesIn(t, dir)
+	writeMore(t, dir, 5, db.keeps)
+	putBack(t, dir, older)
+	db.text = []byte("{}")
+	writeMore(t, dir, 1, db.keeps)
+	if r := check(t, dir, db.text); !strings.Contains(fmt.Sprint(r.Problems), "put back to line 3 together is not known") || r.Lines != 5 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A database that does not work keeps nothing from being written, and nobody from verifying with what it had.
 func TestCopiesThatCannotBeKept(t *testing.T) {
 	db := &database{}

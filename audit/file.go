@@ -109,6 +109,8 @@ func (f *file) catchUp() (h head, notes []Entry, err error) {
 		return f.wentBack(h, notes)
 	case f.foreign && h.Lines == 0:
 		notes = append(notes, gap("there is no log, but there was one: the copy of its head is sealed with another key"))
+	case f.foreign:
+		notes = append(notes, gap("the copy of the head did not hold; whether log and head were put back to line %d together is not known", h.Lines))
 	}
 	return h, notes, nil
 }

@@ -3,6 +3,8 @@ package audit
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -25,10 +27,15 @@ func Key(dataDir string) ([]byte, error) {
 	}))
 }
 
-// ReadKey is Key for whoever verifies: a log whose key is gone cannot be.
+// ReadKey is Key for whoever verifies: a log whose key is gone cannot be, and the error is NotFound.
 func ReadKey(dataDir string) ([]byte, error) {
 	path := filepath.Join(dataDir, KeyName)
-	return parseKey(path)(secretfile.Read(path))
+	text, err := secretfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.NotFound, "there is no key %s", path).
+			WithHint("Name the data folder of the server that wrote the log with --data-dir; without its key no log can be verified.")
+	}
+	return parseKey(path)(text, err)
 }
 
 func parseKey(path string) func([]byte, error) ([]byte, error) {

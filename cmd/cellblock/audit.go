@@ -106,7 +106,7 @@ folder, and may run while servers do. The exit status is 65 where something is w
 			}
 			key, err := audit.ReadKey(cfg.DataDir)
 			if err != nil {
-				return fault.New(fault.KindOf(err), "the key of the audit log cannot be read: %w", err)
+				return fault.New(fault.KindOf(err), "the audit log cannot be verified: %w", err).WithHint("%s", fault.Hint(err))
 			}
 			headCopy, unread := history.ReadAuditHead(cmd.Context(), cfg.DataDir, auditName(path, cfg.DataDir))
 			report, err := audit.Verify(audit.Check{Path: path, Key: key, From: from, Copy: headCopy})
