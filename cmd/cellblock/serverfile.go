@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"cellblock/internal/fault"
@@ -22,24 +23,48 @@ const dialPatience = time.Second
 type serverFile struct {
 	URL  string `json:"url"`
 	Slot string `json:"slot"`
+	// Others run on the folder too, the last that started first. They are found when this one has stopped.
+	Others []serverFile `json:"others,omitempty"`
 }
 
 func serverFilePath(dataDir string) string { return filepath.Join(dataDir, "server.json") }
 
 // leaveAddress writes the file; of several servers on one data folder, the last that started is found.
 func leaveAddress(dataDir, slot, url string) error {
-	raw, err := json.Marshal(serverFile{URL: url, Slot: slot})
+	return writeServerFile(dataDir, append([]serverFile{{URL: url, Slot: slot}}, otherServers(dataDir, slot)...))
+}
+
+// removeAddress takes a server out of the file. Left behind it does not count, so that failing is no harm.
+func removeAddress(dataDir, slot string) {
+	if others := otherServers(dataDir, slot); len(others) > 0 {
+		_ = writeServerFile(dataDir, others)
+	} else if f, ok := readServerFile(dataDir); ok && f.Slot == slot {
+		_ = os.Remove(serverFilePath(dataDir))
+	}
+}
+
+// otherServers are those of the file that run, but for the one in a slot.
+func otherServers(dataDir, slot string) []serverFile {
+	f, ok := readServerFile(dataDir)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(f.all(), func(s serverFile) bool { return s.Slot == slot || !slotTaken(dataDir, s.Slot) })
+}
+
+// all is the file's servers, the last that started first.
+func (f serverFile) all() []serverFile {
+	return append([]serverFile{{URL: f.URL, Slot: f.Slot}}, f.Others...)
+}
+
+// writeServerFile writes servers, of which there is at least one.
+func writeServerFile(dataDir string, servers []serverFile) error {
+	servers[0].Others = servers[1:]
+	raw, err := json.Marshal(servers[0])
 	if err != nil {
 		return err
 	}
 	return secretfile.Replace(serverFilePath(dataDir), append(raw, '\n'))
-}
-
-// removeAddress removes the file, unless another server has replaced it.
-func removeAddress(dataDir, slot string) {
-	if f, ok := readServerFile(dataDir); ok && f.Slot == slot {
-		_ = os.Remove(serverFilePath(dataDir)) // left behind, it does not count
-	}
 }
 
 func readServerFile(dataDir string) (f serverFile, ok bool) {
@@ -51,6 +76,9 @@ func readServerFile(dataDir string) (f serverFile, ok bool) {
 // with an error of kind Unavailable for one that was killed, or does not answer.
 func runningServer(dataDir string) (endpoint string, err error) {
 	f, ok := readServerFile(dataDir)
+	if i := slices.IndexFunc(f.all(), func(s serverFile) bool { return ok && slotTaken(dataDir, s.Slot) }); i > 0 {
+		f = f.all()[i] // the last that started was killed
+	}
 	u, err := url.Parse(f.URL)
 	if !ok || err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return "", nil

@@ -74,6 +74,43 @@ func TestServerIsFoundByItsFolder(t *testing.T) {
 	}
 }
 
+// Of several servers on one folder the last that started and runs is found, whichever of them stops or is killed.
+func TestServersOnOneFolderAreFoundAgain(t *testing.T) {
+	dir := t.TempDir()
+	urls, slots := map[string]string{}, map[string]*slot{}
+	for _, name := range []string{"first", "second", "third"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if slots[name], err = takeSlot(dir, serveSlot); err != nil {
+			t.Fatal(err)
+		}
+		urls[name] = localURL("http", listener.Addr())
+		if err := leaveAddress(dir, slots[name].name, urls[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(when, want string) {
+		t.Helper()
+		if got, err := runningServer(dir); err != nil || got != urls[want] {
+			t.Errorf("%s: %s, %v; want the %s, %s", when, got, err, want, urls[want])
+		}
+	}
+	stop := func(name string) {
+		removeAddress(dir, slots[name].name)
+		_ = slots[name].release()
+	}
+	found("all run", "third")
+	_ = slots["third"].release()
+	found("the third was killed", "second")
+	stop("second")
+	found("the second has stopped", "first")
+	stop("first")
+	found("none runs", "none")
+}
+
 func TestLocalURL(t *testing.T) {
 	for at, want := range map[string]string{
 		"127.0.0.1:81": "http://127.0.0.1:81/mcp", "0.0.0.0:81": "http://127.0.0.1:81/mcp", "[::]:81": "http://127.0.0.1:81/mcp",
