@@ -9,6 +9,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
 )
 
 // ownedRow is a session of anybody's, as list_all_sessions describes it.
@@ -66,6 +68,10 @@ func newAdminStop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stop SESSION...", Short: "Stop sessions of an owner; files and history are kept", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if issuer == "" || subject == "" {
+				return fault.New(fault.Invalid, "%s needs --issuer and --subject: whose session it is", cmd.CommandPath()).
+					WithHint("cellblock admin ls shows both.")
+			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) (err error) {
 				for _, id := range args {
 					said, failed := tell(ctx, c, "stop_any_session", map[string]any{"issuer": issuer, "subject": subject, "session_id": id})
@@ -79,9 +85,6 @@ func newAdminStop() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&issuer, "issuer", "", "the issuer of whose session it is")
 	cmd.Flags().StringVar(&subject, "subject", "", "the subject of whose session it is")
-	for _, name := range []string{"issuer", "subject"} {
-		_ = cmd.MarkFlagRequired(name) // there is one of that name
-	}
 	o.addFlags(cmd.Flags())
 	return cmd
 }

@@ -48,7 +48,7 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 	}
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the key first, so that all tokens made so far end at once")
 	cmd.Flags().StringVar(&spec.Subject, "subject", "dev", "whom the token names; sessions belong to it")
-	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do, as python:execute,sessions:read (default: everything)")
+	cmd.Flags().StringSliceVar(&spec.Scopes, "scopes", nil, "what it may do, as python:execute,sessions:read (default: everything but sessions:admin)")
 	spec.Lifetime = 30 * 24 * time.Hour
 	cmd.Flags().Var(&durationFlag{value: &spec.Lifetime}, "lifetime", "how long it is good for")
 	return cmd
