@@ -38,27 +38,27 @@ type shares struct {
 
 func newShares(most, each int) *shares { return &shares{most: most, each: each, by: map[string]int{}} }
 
-// take counts one more of somebody's, unless there are too many: of all, or of his.
-func (s *shares) take(who string) (ok, tooManyOfHis bool) {
+// take counts n more of somebody's, unless they are too many: of all, or of his.
+func (s *shares) take(who string, n int) (ok, tooManyOfHis bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.each > 0 && s.by[who] >= s.each:
+	case s.each > 0 && s.by[who]+n > s.each:
 		return false, true
-	case s.most > 0 && s.all >= s.most:
+	case s.most > 0 && s.all+n > s.most:
 		return false, false
 	}
-	s.all++
-	s.by[who]++
+	s.all += n
+	s.by[who] += n
 	return true, false
 }
 
 // release ends what take has counted.
-func (s *shares) release(who string) {
+func (s *shares) release(who string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all--
-	if s.by[who]--; s.by[who] == 0 {
+	s.all -= n
+	if s.by[who] -= n; s.by[who] == 0 {
 		delete(s.by, who)
 	}
 }
@@ -79,22 +79,22 @@ func boundRequests(s *shares, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.FromContext(r.Context())
 		who := p.Owner()
-		ok, his := s.take(who)
+		ok, his := s.take(who, 1)
 		if ok {
-			defer s.release(who)
+			defer s.release(who, 1)
 			next.ServeHTTP(w, r)
 			return
 		}
 		refuse := func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, his) }
 		taker, can := next.(crowdTaker)
 		if can {
-			can, _ = spares.take(who)
+			can, _ = spares.take(who, 1)
 		}
 		if !can {
 			refuse(w, r)
 			return
 		}
-		defer spares.release(who)
+		defer spares.release(who, 1)
 		taker.ServeCrowded(w, r, refuse)
 	})
 }
@@ -139,8 +139,8 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 		if !bound {
 			return conn, nil
 		}
-		if ok, _ := l.shares.take(client); ok {
-			return &sharedConn{Conn: conn, release: sync.OnceFunc(func() { l.shares.release(client) })}, nil
+		if ok, _ := l.shares.take(client, 1); ok {
+			return &sharedConn{Conn: conn, release: sync.OnceFunc(func() { l.shares.release(client, 1) })}, nil
 		}
 		l.cfg.Logger.Debug("a connection was closed: its client has too many", "client", client, "limit", l.shares.each)
 		_ = conn.Close() // nobody has used it

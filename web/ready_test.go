@@ -73,7 +73,7 @@ func TestScopeOfARoute(t *testing.T) {
 		r := httptest.NewRequest("GET", "/page", nil)
 		r.Header.Set("Authorization", "Bearer token-of-ann")
 		w := httptest.NewRecorder()
-		cfg.guarded(route{path: "/page", access: needs, handler: page}, newShares(0, 0)).ServeHTTP(w, r)
+		cfg.guarded(route{path: "/page", access: needs, handler: page}, newShares(0, 0), newShares(0, 0)).ServeHTTP(w, r)
 		if w.Code != want {
 			t.Errorf("%q: %d", needs, w.Code)
 		}
@@ -87,5 +87,5 @@ func TestScopeOfARoute(t *testing.T) {
 			t.Error("a route without access is served")
 		}
 	}()
-	cfg.guarded(route{path: "/page", handler: page}, newShares(0, 0))
+	cfg.guarded(route{path: "/page", handler: page}, newShares(0, 0), newShares(0, 0))
 }

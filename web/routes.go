@@ -37,7 +37,8 @@ type route struct {
 
 // routes is the whole site. What is not in it does not exist.
 func (cfg Config) routes(started time.Time) []route {
-	state, requests := newHealth(cfg, started), newShares(cfg.Limits.Requests, cfg.Limits.PerOwner)
+	state := newHealth(cfg, started)
+	requests, bodies := newShares(cfg.Limits.Requests, cfg.Limits.PerOwner), newShares(maxBodies, ownBodies)
 	table := []route{
 		{"/", []string{http.MethodGet}, anybody, indexPage(cfg.mcpURL())},
 		{mcpPath, nil, anyToken, cfg.MCP}, // which knows its methods, and the scope of each call, itself
@@ -51,20 +52,20 @@ func (cfg Config) routes(started time.Time) []route {
 			route{MetadataPath + mcpPath, []string{http.MethodGet}, anybody, metadata})
 	}
 	for i, r := range table {
-		table[i].handler = cfg.guarded(r, requests)
+		table[i].handler = cfg.guarded(r, requests, bodies)
 	}
 	return table
 }
 
-// guarded is a route's handler behind what its access demands; requests counts those with a token.
-func (cfg Config) guarded(r route, requests *shares) http.Handler {
+// guarded is a route's handler behind what its access demands; requests counts those with a token, and bodies their bytes.
+func (cfg Config) guarded(r route, requests, bodies *shares) http.Handler {
 	switch r.access {
 	case anybody:
 		return r.handler
 	case "":
 		panic("web: nobody has said who may follow the route " + r.path)
 	}
-	inner := boundRequests(requests, r.handler)
+	inner := boundBodyBytes(bodies, boundRequests(requests, r.handler))
 	if r.access != anyToken {
 		inner = auth.RequireScope(string(r.access), cfg.Bearer)(inner)
 	}

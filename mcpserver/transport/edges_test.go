@@ -11,11 +11,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/internal/fault"
 )
 
 func TestBodyIsBounded(t *testing.T) {
@@ -365,5 +368,17 @@ func TestAnIdMayBeUsedAgainAtOnce(t *testing.T) {
 		if got := c.receive(); got.Error != nil {
 			t.Fatalf("stdio: %+v", got)
 		}
+	}
+}
+
+// Whoever bounds what comes at the same time is heard: the client is told to send it again, and not that it was cut off.
+func TestABodyThatIsTooMuchNow(t *testing.T) {
+	w := newWorld(t)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", iotest.ErrReader(fault.New(fault.Busy, "too much").WithHint("Send it again.")))
+	r.Header.Set("Content-Type", "application/json")
+	got := httptest.NewRecorder()
+	w.handler.ServeHTTP(got, r)
+	if got.Code != http.StatusTooManyRequests || !strings.Contains(got.Body.String(), "Send it again.") {
+		t.Errorf("%d %s", got.Code, got.Body)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/fault"
 )
 
 // bodyTimeout is how long a client may take to send its message.
@@ -32,9 +34,12 @@ func (h *httpHandler) readMessage(w http.ResponseWriter, r *http.Request, most i
 		_ = rc.SetReadDeadline(time.Time{})
 	}
 	var large *http.MaxBytesError
+	var full *fault.Error // of whoever bounds what comes at the same time
 	switch {
 	case errors.As(err, &large):
 		return nil, nil, tooLarge(most)
+	case errors.As(err, &full):
+		return nil, nil, fromFault(full).withStatus(fault.KindOf(full).HTTPStatus())
 	case err != nil:
 		return nil, nil, refuse(mcp.PARSE_ERROR, "the body ended before its end")
 	}
