@@ -55,11 +55,13 @@ type Entry struct {
 	Event Event     `json:"event"`
 	// Request is the id of the HTTP request, or of the call where there is none.
 	Request string `json:"request,omitempty"`
-	// Issuer and Subject are who calls, Client what his program calls itself, and Address where it is.
-	Issuer  string `json:"issuer,omitempty"`
-	Subject string `json:"subject,omitempty"`
-	Client  string `json:"client,omitempty"`
-	Address string `json:"address,omitempty"`
+	// Issuer and Subject are who calls, ClientID the OAuth client that the token was given to, Client what the program calls
+	// itself, and Address where it is.
+	Issuer   string `json:"issuer,omitempty"`
+	Subject  string `json:"subject,omitempty"`
+	ClientID string `json:"client_id,omitempty"`
+	Client   string `json:"client,omitempty"`
+	Address  string `json:"address,omitempty"`
 	// Tool is what is called, and Scope what the call needs.
 	Tool  string `json:"tool,omitempty"`
 	Scope string `json:"scope,omitempty"`
@@ -100,7 +102,7 @@ const (
 // bounded returns the entry with nothing in it that is longer than a line should be: calls are told of before anybody has
 // judged what they say, and what waits to be written stays in memory.
 func (e Entry) bounded() Entry {
-	for _, text := range []*string{&e.Request, &e.Issuer, &e.Subject, &e.Client, &e.Address, &e.Tool, &e.Scope, &e.OfIssuer, &e.OfSubject,
+	for _, text := range []*string{&e.Request, &e.Issuer, &e.Subject, &e.ClientID, &e.Client, &e.Address, &e.Tool, &e.Scope, &e.OfIssuer, &e.OfSubject,
 		&e.Session, &e.Language, &e.Status, &e.Reason} {
 		*text = clip(*text, maxText)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"cellblock/audit"
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/internal/request"
 	"cellblock/sessions"
@@ -67,9 +68,11 @@ type auditEntry struct{ audit.Entry }
 
 func (s *service) auditEntry(ctx context.Context) auditEntry {
 	info := request.FromContext(ctx)
-	owner, _ := s.Owner(ctx) // the call itself says what is wrong with it
+	owner, _ := s.Owner(ctx)      // the call itself says what is wrong with it
+	p, _ := auth.FromContext(ctx) // nobody, where nobody needs a token
 	return auditEntry{audit.Entry{
-		Event: audit.Answered, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject, Client: clientName(ctx),
+		Event: audit.Answered, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject,
+		ClientID: p.ClientID, Client: clientName(ctx),
 	}}
 }
 

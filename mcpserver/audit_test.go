@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cellblock/audit"
+	"cellblock/auth"
 	"cellblock/internal/request"
 	"cellblock/sessions"
 )
@@ -62,6 +63,7 @@ func has(t *testing.T, line map[string]any, want map[string]any) {
 func TestCallsAreAudited(t *testing.T) {
 	w, lines := auditedWorld(t, false)
 	ctx := request.NewContext(t.Context(), request.Info{ID: "req-1", Address: "192.0.2.7"})
+	ctx = auth.NewContext(ctx, auth.Principal{ClientID: "desktop-app"})
 	w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "print hello\nused 12500us 4096"}})
 	w.call("list_sessions", nil)
 	w.call("write_file", map[string]any{"session_id": "s", "path": "a.txt", "content": "text of the file"})
@@ -76,7 +78,7 @@ func TestCallsAreAudited(t *testing.T) {
 	if len(got) != 10 {
 		t.Fatalf("%d lines: %v", len(got), got)
 	}
-	common := map[string]any{"request": "req-1", "address": "192.0.2.7", "subject": "alice", "tool": "execute_python", "scope": "python:execute",
+	common := map[string]any{"request": "req-1", "address": "192.0.2.7", "subject": "alice", "client_id": "desktop-app", "tool": "execute_python", "scope": "python:execute",
 		"session": "s", "language": "python", "code_sha256": sum, "code_bytes": 29.0}
 	has(t, got[0], common)
 	has(t, got[0], map[string]any{"event": "called", "status": nil})

@@ -25,7 +25,7 @@ func (a *app) admit(ctx context.Context, call transport.Call) error {
 	}
 	info := request.FromContext(ctx)
 	entry := audit.Entry{
-		Event: audit.Denied, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject, Client: p.ClientID,
+		Event: audit.Denied, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject, ClientID: p.ClientID,
 		Tool: cmp.Or(call.Tool, call.Method), Scope: strings.Join(auth.ScopesIn(err), " "), Status: fault.KindOf(err).String(), Reason: err.Error(),
 	}
 	if call.URI != "" {
