@@ -7,6 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
 
@@ -70,6 +71,10 @@ func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		return toolError(a.err), nil
 	}
 	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{}); err != nil {
+		if fault.KindOf(err) == fault.NotFound { // the owner's own hint lists the operator's sessions
+			err = fault.New(fault.NotFound, "there is no session %q of %s at %s", id, plain(owner.Subject), plain(owner.Issuer)).
+				WithHint("list_all_sessions names the ones that run, with issuer and subject")
+		}
 		return toolError(err), nil
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("Session %s of %s is stopped; its files and history are kept.", id, plain(owner.Subject))), nil

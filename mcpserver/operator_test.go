@@ -32,7 +32,8 @@ func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
 		w.call(tool, map[string]any{"session_id": "s"}).expect(t, true, "scope")
 	}
 	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "bob", "session_id": "s"}).expect(t, false, "Session s of bob is stopped")
-	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "carol", "session_id": "s"}).expect(t, true, "there is no session")
+	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "carol", "session_id": "s"}).
+		expect(t, true, `there is no session "s" of carol at https://issuer`, "list_all_sessions names")
 	if got := w.call("list_all_sessions", nil).String(); strings.Contains(got, "bob") || !strings.Contains(got, "alice") {
 		t.Errorf("after it: %s", got)
 	}

@@ -18,6 +18,7 @@ var commandWords = strings.NewReplacer(
 	"close_session", "cellblock sessions rm",
 	"executing code with a session_id", "cellblock exec --session",
 	"use another session_id", "use another --session",
+	"list_all_sessions", "cellblock admin ls",
 	"list_sessions", "cellblock sessions ls",
 	"list_executions", "cellblock sessions show",
 	"list_files", "cellblock files ls",

@@ -12,6 +12,7 @@ func TestOwnHint(t *testing.T) {
 		"list_files names what there is":                                                                    "cellblock files ls names what there is",
 		"list_sessions names the ones there are; executing code with a session_id starts it":                "cellblock sessions ls names the ones there are; cellblock exec --session starts it",
 		"call again; restart_session gives the session a fresh kernel if this goes on":                      "call again",
+		"list_all_sessions names the ones that run":                                                         "cellblock admin ls names the ones that run",
 		"close_session with delete_files deletes all of it":                                                 "cellblock sessions rm --delete-files deletes all of it",
 		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock notebook export a` reads how it goes",
 		"get_execution waits for it":                                                                        "",
