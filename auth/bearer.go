@@ -43,9 +43,9 @@ const retryAfter = "5"
 
 var (
 	errNoToken = fault.New(fault.Unauthenticated, "this needs a bearer token").
-			WithHint("Send the header Authorization: Bearer <token>.")
+			WithHint("Send it in a header, as Authorization: Bearer TOKEN.")
 	errEmptyToken = fault.New(fault.Unauthenticated, "the bearer token is empty").
-			WithHint("Send the header Authorization: Bearer <token>; perhaps a variable that should hold it is not set.")
+			WithHint("Send it in a header, as Authorization: Bearer TOKEN; perhaps a variable that should hold it is not set.")
 	errTokenSyntax = fault.New(fault.Unauthenticated, "the bearer token holds characters that no token has").
 			WithHint("Send the token alone after Bearer, without quotes.")
 	errManyHeaders = fault.New(fault.Invalid, "there are several Authorization headers").

@@ -36,6 +36,24 @@ func checkScope(scope string) error {
 	return err.WithHint("Use %s, <language>:execute or profile:<name>.", strings.Join(fixedScopes(), ", "))
 }
 
+// MeantScope is the scope of a known language that one of an unknown language was perhaps meant to be, or "".
+func MeantScope(scope string) string {
+	language, isLanguage := strings.CutSuffix(scope, ":execute")
+	if !isLanguage || slices.Contains(DevScopes(), scope) {
+		return ""
+	}
+	var known []string
+	for _, s := range DevScopes() {
+		if name, ok := strings.CutSuffix(s, ":execute"); ok {
+			known = append(known, name)
+		}
+	}
+	if near := nearest.Of(language, known); near != "" {
+		return near + ":execute"
+	}
+	return ""
+}
+
 // fixedScopes are those that are not of a language or a profile.
 func fixedScopes() []string {
 	return append(slices.DeleteFunc(DevScopes(), openScope.MatchString), ScopeAdmin)

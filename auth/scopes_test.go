@@ -29,3 +29,14 @@ func TestScopesOfATokenAreOnesThatExist(t *testing.T) {
 		}
 	}
 }
+
+func TestScopesOfMisspelledLanguagesAreNoticed(t *testing.T) {
+	for scope, want := range map[string]string{
+		"pyton:execute": "python:execute", "javascrpt:execute": "javascript:execute",
+		"python:execute": "", "julia:execute": "", "go:execute": "", "sessions:admin": "", "profile:gpu": "",
+	} {
+		if got := MeantScope(scope); got != want {
+			t.Errorf("%s: %q, want %q", scope, got, want)
+		}
+	}
+}

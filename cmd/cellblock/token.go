@@ -42,6 +42,11 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 			if err != nil {
 				return err
 			}
+			for _, scope := range spec.Scopes {
+				if meant := auth.MeantScope(scope); meant != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "cellblock: %s is for a language of your own; did you mean %s?\n", scope, meant)
+				}
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 			return err
 		},
