@@ -2,6 +2,7 @@
 # the traceback of some earlier error; older ones leave out an exception's notes.
 import builtins
 import sys
+import warnings
 
 group = getattr(builtins, "BaseExceptionGroup", ())  # before Python 3.11 there are none
 MOST = 10  # exceptions of one group
@@ -18,6 +19,8 @@ def chained(value):
 
 
 def show_whole_errors(shell):
+    # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
+    warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
 
     def with_notes(etype, value, tb=None, *args, **options):

@@ -83,3 +83,15 @@ func TestRealAnalysis(t *testing.T) {
 		t.Logf("%v\n>>> %s\n%.900s", time.Since(began).Round(time.Millisecond), strings.ReplaceAll(step.code, "\n", "\n... "), got)
 	}
 }
+
+// sys.exit() ends the cell alone, and nobody is advised to call what would end the kernel.
+func TestRealExitStatus(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("demo", "x = 1").expect(t, false)
+	got := w.run("demo", "import sys; sys.exit(3)")
+	got.expect(t, true, "SystemExit: 3")
+	if text := fmt.Sprint(got); strings.Contains(text, "To exit") {
+		t.Error(text)
+	}
+	w.run("demo", "x").expect(t, false, "1")
+}
