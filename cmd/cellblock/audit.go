@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -107,9 +105,6 @@ folder, and may run while servers do. The exit status is 65 where something is w
 				path = cfg.auditPath()
 			}
 			key, err := audit.ReadKey(cfg.DataDir)
-			if errors.Is(err, fs.ErrNotExist) {
-				return fault.New(fault.NotFound, "%s has no key of an audit log", cfg.DataDir).WithHint("Name the server's data folder with --data-dir.")
-			}
 			if err != nil {
 				return fault.New(fault.KindOf(err), "the audit log cannot be verified: %w", err).WithHint("%s", fault.Hint(err))
 			}
