@@ -61,6 +61,9 @@ type Config struct {
 	// IdleTimeout is how long a kernel waits for its next cell before it is culled (30 min), MaxLife how long it may live in
 	// all (24 h). Negative: for ever.
 	IdleTimeout, MaxLife time.Duration
+	// Guest tells that another process may come first on this store. Sessions that such a one has left are taken over where
+	// they are asked for by name, and not because somebody asks for a list: it may come back for them.
+	Guest bool
 	// Unattended is how long a kernel goes on while no server is there (24 h). Negative: for ever.
 	Unattended time.Duration
 	// PromptTimeout is how long a cell that called input() waits for its user (5 min).

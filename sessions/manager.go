@@ -289,9 +289,12 @@ func (m *Manager) Get(ctx context.Context, o Owner, id string) (Info, error) {
 	return s.info(), nil
 }
 
-// List describes the owner's sessions, the last used first; also those that a process has left which lives no more.
+// List describes the owner's sessions, the last used first; also those that a process has left which lives no more, unless
+// the manager is a guest.
 func (m *Manager) List(ctx context.Context, o Owner) ([]Info, error) {
-	m.takeOverAll(ctx, o)
+	if !m.cfg.Guest {
+		m.takeOverAll(ctx, o)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var infos []Info

@@ -426,3 +426,21 @@ func TestListNamesSessionsThatLostTheirKernel(t *testing.T) {
 		})
 	}
 }
+
+// A guest leaves what another process has left to that one, until somebody asks for it by name.
+func TestListOfAGuestTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "s", "x = 1")
+		l.kill()
+		l.store = l.store.Another()
+		m = sessions.NewTestManager(t, l.p, func(c *sessions.Config) { with(l.store, l.dir)(c); c.Guest = true })
+		if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 0 {
+			t.Errorf("a guest lists %+v, %v", infos, err)
+		}
+		if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.State != sessions.Idle {
+			t.Errorf("asked by name: %+v, %v", info, err)
+		}
+	})
+}

@@ -96,7 +96,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
 		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning), MaxQueue: orNone(cfg.Sessions.MaxQueue),
 		MinFreeMemory: orNone(int64(cfg.Sessions.MinFreeMemory)), WorkspaceBytes: orNone(int64(cfg.Sessions.WorkspaceMaxBytes)),
-		Unattended: orNone(cfg.Sessions.Unattended), Ended: a.cellEnded, Logger: a.logger,
+		Unattended: orNone(cfg.Sessions.Unattended), Guest: !a.slot.first(), Ended: a.cellEnded, Logger: a.logger,
 	})
 	if err != nil {
 		return err

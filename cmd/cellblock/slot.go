@@ -57,6 +57,9 @@ func takeSlot(dataDir, kind string) (*slot, error) {
 		WithHint("End some, or give this one its own with --data-dir.")
 }
 
+// first tells whether the slot is the first of its kind, which one process alone always gets again.
+func (s *slot) first() bool { return s.name == serveSlot+"0" || s.name == stdioSlot+"0" }
+
 // slotTaken tells whether a process that is alive has a slot.
 func slotTaken(dataDir, name string) bool {
 	lock := flock.New(filepath.Join(dataDir, "slots", filepath.Base(name)), flock.SetFlag(os.O_RDWR))

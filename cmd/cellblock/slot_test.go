@@ -19,6 +19,9 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	if first.name == second.name || other.name == first.name || other.name == second.name {
 		t.Fatalf("they have %s, %s and %s", first.name, second.name, other.name)
 	}
+	if !first.first() || second.first() || !other.first() {
+		t.Errorf("of %s, %s and %s the wrong ones are the first of their kind", first.name, second.name, other.name)
+	}
 	for _, name := range []string{first.name, second.name} {
 		if !slotTaken(dir, name) {
 			t.Errorf("%s is free while it is held", name)

@@ -232,7 +232,7 @@ func testStopOnError(k *talk) {
 	if want := []kernels.Status{kernels.StatusOK, kernels.StatusError, kernels.StatusAborted}; !slices.Equal(ends, want) {
 		k.f.Errorf("%v, want %v", ends, want)
 	}
-	_, r := k.run(k.d.Fail) // and not the one behind it, where that is not wanted
+	_, r := k.run(k.d.Fail)                 // and not the one behind it, where that is not wanted
 	for r.Status == kernels.StatusAborted { // a busy kernel still ends what was waiting
 		_, r = k.run(k.d.Fail)
 	}
