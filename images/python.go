@@ -64,8 +64,13 @@ func Python(interpreter string) Language {
 		Argv:          []string{interpreter, "-c", pythonProgram, "-f", "{connection_file}", "--HistoryManager.enabled=False"},
 		InterruptMode: "signal",
 		Transport:     "ipc",
-		// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
-		Env: map[string]string{"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+		Env: map[string]string{
+			// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
+			"PYDEVD_DISABLE_FILE_VALIDATION": "1",
+			// There is no network: pip says so in two lines, and not after five attempts, or with a page of advice for a system's
+			// administrator.
+			"PIP_NO_INDEX": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1",
+		},
 		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
 			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
 		Endings:   []string{".py"},

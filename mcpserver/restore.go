@@ -100,6 +100,10 @@ func restoreText(id string, r sessions.RestoreReport) string {
 
 func restoreSummary(id string, r sessions.RestoreReport) string {
 	ran := ranAgain(r)
+	if len(r.Cells)+r.Left == 0 && r.Done > 0 {
+		return fmt.Sprintf("Session %s: nothing was left to run again; %s of generation %d had been run before.", id,
+			words.Count(int64(r.Done), "cell"), r.From)
+	}
 	text := fmt.Sprintf("Session %s: %d of %s from generation %d ran again", id, ran,
 		words.Count(int64(len(r.Cells)+r.Left), "cell"), r.From)
 	if r.Generation > 0 {
