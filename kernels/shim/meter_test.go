@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -34,13 +35,14 @@ func TestMeter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				now := tt.before
-				m := newMeter(func() consumption { return now })
+				var now reading
+				now.set(tt.before)
+				m := newMeter(now.get)
 				m.begin("cell")
-				now = tt.between
+				now.set(tt.between)
 				time.Sleep(firstLook)
 				synctest.Wait()
-				now = tt.after
+				now.set(tt.after)
 				if u, ok := m.end("another"); ok {
 					t.Errorf("of another: %+v", u)
 				}
@@ -54,6 +56,18 @@ func TestMeter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// reading is what a meter finds. Its timer may look at any time.
+type reading struct{ now atomic.Pointer[consumption] }
+
+func (r *reading) set(c consumption) { r.now.Store(&c) }
+
+func (r *reading) get() consumption {
+	if c := r.now.Load(); c != nil {
+		return *c
+	}
+	return consumption{}
 }
 
 // What counts is the time from when the cell was sent: a kernel that computes says that it has begun when it is done. Silent
@@ -73,13 +87,13 @@ func TestMeterBeginsWithTheRequest(t *testing.T) {
 		"no execution":      {request("cell", "kernel_info_request", false), 1},
 		"not even a header": {[][]byte{[]byte("{"), nil, nil, nil}, 1},
 	} {
-		var now consumption
-		m := newMeter(func() consumption { return now })
+		var now reading
+		m := newMeter(now.get)
 		m.expect(tt.sent)
 		m.expect(request("later", "execute_request", false))
-		now.cpu = 2
+		now.set(consumption{cpu: 2})
 		m.begin("cell")
-		now.cpu = 3
+		now.set(consumption{cpu: 3})
 		if u, ok := m.end("cell"); !ok || u.CPU != tt.cpu {
 			t.Errorf("%s: %+v %v", name, u, ok)
 		}
