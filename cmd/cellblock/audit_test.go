@@ -147,9 +147,11 @@ func TestHealthTellsOfTheAuditLog(t *testing.T) {
 		dir := t.TempDir()
 		a := auditedApp(t, dir)
 		a.audit.Required = required
-		in := filepath.Join(dir, "audit.jsonl.lock") // a folder where a file is to be
-		if err := errors.Join(os.Remove(in), os.Mkdir(in, 0o700)); err != nil {
-			t.Fatal(err)
+		in := filepath.Join(dir, "audit.jsonl.lock") // a folder where a file is to be, once the first line is written
+		for os.Mkdir(in, 0o700) != nil {
+			if err := os.Remove(in); err != nil {
+				t.Fatal(err)
+			}
 		}
 		a.audit.Append(audit.Entry{Event: audit.Called})
 		if err := a.closeAudit(); err == nil {
