@@ -21,10 +21,7 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 	}
 	k := key{o, id}
 	if s := m.takeOver(ctx, k); s != nil { // what its cells have printed meanwhile is not lost
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-		}
+		_ = s.awaitSettled(ctx)
 	}
 	past, err := m.stored(ctx, o, id)
 	s, err := m.closing(k, opts, past, err == nil)

@@ -259,10 +259,8 @@ func (m *Manager) find(ctx context.Context, o Owner, id string) (*session, error
 		s = m.takeOver(ctx, k)
 	}
 	if s != nil && !s.ended() {
-		select {
-		case <-s.settled: // see reattachTime
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := s.awaitSettled(ctx); err != nil {
+			return nil, err
 		}
 		if err := s.refusal(); err != nil {
 			return nil, err

@@ -48,6 +48,26 @@ func (s *session) lookForKernel() {
 	}
 }
 
+// awaitSettled waits until it is known what became of what an earlier process has left of the session: see reattachTime.
+func (s *session) awaitSettled(ctx context.Context) error {
+	select {
+	case <-s.settled:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitSettled is that of several sessions.
+func awaitSettled(ctx context.Context, all []*session) error {
+	for _, s := range all {
+		if err := s.awaitSettled(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lookForKernelAgain is takeUp for one that is untouched still.
 func (s *session) lookForKernelAgain() {
 	if err := s.takeUp(); err != nil {

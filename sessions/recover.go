@@ -42,14 +42,7 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 			}
 		}
 	}
-	for _, s := range taken {
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-			return unknown, context.Cause(ctx)
-		}
-	}
-	return unknown, nil
+	return unknown, awaitSettled(ctx, taken)
 }
 
 func (m *Manager) offers(language string) bool {
@@ -91,13 +84,7 @@ func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
 			taken = append(taken, s)
 		}
 	}
-	for _, s := range taken {
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = awaitSettled(ctx, taken) // what is not known by then is told as it was
 }
 
 // orphaned tells whether nobody has ended a session that has had a kernel, nor goes on with it.

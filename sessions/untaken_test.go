@@ -26,8 +26,7 @@ func TestCellWhileTheKernelIsLookedFor(t *testing.T) {
 		m, _ := l.start()
 		runCell(t, m, "s", "x = 1")
 		l.kill()
-		l.store = l.store.Another()
-		m = sessions.NewTestManager(t, l.p, with(l.store, l.dir), func(c *sessions.Config) { c.Store = slowReading{c.Store} })
+		m = l.begin(func(c *sessions.Config) { c.Store = slowReading{c.Store} })
 		e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x"))
 		r := sessions.WaitFor(t, e)
 		if r.Status != "ok" || e.Generation() != 1 {
