@@ -144,35 +144,40 @@ func (w *writer) transact(jobs []*job) (answers []error, err error) {
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
-	attempt := w.attempt
-	if len(jobs) == 1 { // has the transaction for itself
-		attempt = w.attemptAlone
+	if len(jobs) == 1 {
+		return w.alone(jobs[0])
 	}
 	for _, j := range jobs {
-		answer, err := attempt(j)
+		answer, err := w.attempt(j)
 		if err != nil {
 			w.rollback()
 			return nil, err
 		}
 		answers = append(answers, answer)
 	}
-	if len(jobs) == 1 && answers[0] != nil {
-		w.rollback()
-		return answers, nil
-	}
-	if err := w.exec("COMMIT"); err != nil {
-		w.rollback()
-		return nil, err
-	}
-	return answers, nil
+	return answers, w.commit()
 }
 
-// attemptAlone is attempt for the only job of a transaction, which is undone with it.
-func (w *writer) attemptAlone(j *job) (answer, err error) {
-	if answer = j.do(w); answer != nil && temporary(explain("", answer)) {
-		return nil, answer
+// alone runs the only job of a transaction, which is undone with it and needs no savepoint.
+func (w *writer) alone(j *job) (answers []error, err error) {
+	answer := j.do(w)
+	switch {
+	case answer == nil:
+		return []error{nil}, w.commit()
+	case temporary(explain("", answer)):
+		err = answer
 	}
-	return answer, nil
+	w.rollback()
+	return []error{answer}, err
+}
+
+// commit ends a transaction; the error means that nothing of it was done.
+func (w *writer) commit() error {
+	err := w.exec("COMMIT")
+	if err != nil {
+		w.rollback()
+	}
+	return err
 }
 
 // attempt runs one job. What it got wrong itself undoes this job and is its answer; trouble with the disk or the database
