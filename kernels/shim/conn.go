@@ -101,16 +101,25 @@ type asking struct {
 
 // note remembers a message if it is an execute_request.
 func (s *Shim) note(m stream.Message) {
-	if m.Channel != stream.Shell || len(m.Parts) == 0 {
+	if m.Channel != stream.Shell {
 		return
 	}
-	h, err := wire.ParseHeader(m.Parts[0])
-	if err != nil || h.MsgType != "execute_request" || len(h.MsgID) > maxParent {
+	id, ok := executeRequest(m.Parts)
+	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = asking{strings.Clone(h.MsgID), time.Now()}
+	s.asked = asking{strings.Clone(id), time.Now()}
+}
+
+// executeRequest returns the msg_id of a message on shell, if that is an execute_request.
+func executeRequest(parts [][]byte) (id string, ok bool) {
+	if len(parts) == 0 {
+		return "", false
+	}
+	h, err := wire.ParseHeader(parts[0])
+	return h.MsgID, err == nil && h.MsgType == "execute_request" && len(h.MsgID) <= maxParent
 }
 
 // serve answers hello and then runs the connection until one side ends it.

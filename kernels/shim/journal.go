@@ -101,24 +101,27 @@ func newEntry(ch stream.Channel, parts [][]byte) entry {
 
 // report appends an event, dated now, that readers shall have at once.
 func (j *journal) report(e stream.Event) {
-	j.event(e, j.tell)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.add(e)
+	j.tell()
 }
 
 // note appends an event, dated now, that waits for what is about to come after it.
 func (j *journal) note(e stream.Event) {
-	j.event(e, func() {})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.add(e)
 }
 
-func (j *journal) event(e stream.Event, then func()) {
+// add appends an event, dated now. j.mu is held.
+func (j *journal) add(e stream.Event) {
 	e.Time = time.Now()
 	cost := int64(2 * entryCost)
 	if e.Exit != nil {
 		cost += int64(len(e.Exit.Output) + len(e.Exit.Failed))
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.append(entry{event: &e, cost: cost})
-	then()
 }
 
 // tell wakes the readers. j.mu is held.

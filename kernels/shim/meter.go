@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cellblock/kernels/stream"
-	"cellblock/kernels/wire"
 )
 
 // firstLook is how long an execution has run when its memory is first looked at; from then on the time doubles, up to
@@ -63,11 +62,8 @@ func (m *meter) expect(parts [][]byte) {
 
 // executionAsked returns the msg_id of a request for an execution that is not silent.
 func executionAsked(parts [][]byte) (id string, ok bool) {
-	if len(parts) < 4 {
-		return "", false
-	}
-	h, err := wire.ParseHeader(parts[0])
-	return h.MsgID, err == nil && h.MsgType == "execute_request" && len(h.MsgID) <= maxParent && !bytes.Contains(parts[3], []byte(`"silent":true`))
+	id, ok = executeRequest(parts)
+	return id, ok && len(parts) > 3 && !bytes.Contains(parts[3], []byte(`"silent":true`))
 }
 
 // unsent tells that a message could not be given to the kernel.
