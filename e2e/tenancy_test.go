@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -153,24 +152,9 @@ func tryTransport(t *testing.T, url, aliceToken, bobToken string) {
 	}
 	forged := strings.Repeat("A", len(id))
 	send := func(method, token, session, body string) string {
-		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range map[string]string{"Authorization": "Bearer " + token, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-11-25",
-			"Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
-			req.Header.Set(name, value)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body2, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprintf("%d %s", resp.StatusCode, body2)
+		resp, text := rig.Send(t, method, url, body, http.Header{"Authorization": {"Bearer " + token}, "Mcp-Session-Id": {session},
+			"Mcp-Protocol-Version": {"2025-11-25"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}})
+		return fmt.Sprintf("%d %s", resp.StatusCode, text)
 	}
 	for what, body := range map[string]string{
 		"a ping":        `{"jsonrpc":"2.0","id":2,"method":"ping"}`,

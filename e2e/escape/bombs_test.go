@@ -1,6 +1,7 @@
 package escape
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -42,22 +43,8 @@ except RuntimeError:
 stop.set()
 `, "stopped True"},
 	{"memory", "x = []\nwhile True: x.append(bytearray(64 << 20))", ""},
-	{"memory in /tmp", `
-try:
-    with open("/tmp/x", "wb") as f:
-        while True: f.write(b"x" * (1 << 20))
-except OSError as e:
-    print("stopped:", e.strerror)
-import os; os.remove("/tmp/x")
-`, "stopped: No space left on device"},
-	{"memory in /dev/shm", `
-try:
-    with open("/dev/shm/x", "wb") as f:
-        while True: f.write(b"x" * (1 << 20))
-except OSError as e:
-    print("stopped:", e.strerror)
-import os; os.remove("/dev/shm/x")
-`, ""},
+	{"memory in /tmp", fill("/tmp"), "stopped: No space left on device"},
+	{"memory in /dev/shm", fill("/dev/shm"), ""},
 	{"descriptors", `
 import os
 fds = []
@@ -96,6 +83,18 @@ print("came back")
 	{"the end of its own kernel", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "Variables are lost"},
 	{"the end of its own shim", "import os, signal, time\nos.kill(1, signal.SIGTERM)\ntime.sleep(20)", ""},
 	{"everything of its user", "import os, signal, time\nos.kill(-1, signal.SIGKILL)\ntime.sleep(5)", ""},
+}
+
+// fill writes into a folder until that is full.
+func fill(folder string) string {
+	return fmt.Sprintf(`
+try:
+    with open("%[1]s/x", "wb") as f:
+        while True: f.write(b"x" * (1 << 20))
+except OSError as e:
+    print("stopped:", e.strerror)
+import os; os.remove("%[1]s/x")
+`, folder)
 }
 
 // TestBombs lets each bomb go off in a session of its own, while another owner works.

@@ -64,7 +64,7 @@ func eachWorld(t *testing.T, test func(w *world), flags ...string) {
 // call calls a tool, which must answer in time.
 func (w *world) call(c *rig.Client, tool string, args map[string]any) rig.Result {
 	w.Helper()
-	ctx, cancel := contextFor(w.T, patience)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	r, err := c.Call(ctx, tool, args, nil)
 	if err != nil {
@@ -157,7 +157,3 @@ func (w *world) judge(found []finding) {
 
 // documented is what an attack reaches and docs/security.md says so.
 var documented = map[string]string{}
-
-func contextFor(t *testing.T, most time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), most)
-}
