@@ -66,6 +66,9 @@ type Spec struct {
 	Limits Limits
 	// Env is added to the kernel's environment, after the kernelspec's.
 	Env map[string]string
+	// Egress has the shim open a proxy on the sandbox's loopback, and tell the kernel of it by HTTP_PROXY and the like. Whether
+	// anything can be reached through it is decided where the connections come out (Client.ServeEgress).
+	Egress bool
 	// Patience is how long the kernel goes on when no server is connected to it; then its shim ends it. 0: for ever.
 	Patience time.Duration
 	// Labels are kept with the kernel where the provisioner can (container labels). No secrets.

@@ -20,7 +20,7 @@ var layers = []layer{
 		"the shim is a small static binary beside every kernel; what it links, each kernel pays for",
 	},
 	{
-		"cmd/...", []string{"audit", "auth", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
+		"cmd/...", []string{"audit", "auth", "egress", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
 			"notebook", "sessions", "sessions/history", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},
@@ -35,11 +35,11 @@ var layers = []layer{
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
 	{
-		"mcpserver/...", []string{"mcpserver/...", "audit", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
+		"mcpserver/...", []string{"mcpserver/...", "audit", "egress", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
-		"sessions", []string{"sessions/files", "sessions/quota", "kernels", "kernels/stream", "images", "internal/..."},
+		"sessions", []string{"sessions/files", "sessions/quota", "egress", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched; the Store's contract is theirs, so they " +
 			"cannot know who keeps it",
 	},
@@ -66,6 +66,7 @@ var layers = []layer{
 		"kernels/...", []string{"kernels", "kernels/seccomp", "kernels/stream", "internal/..."},
 		"a provisioner launches shims and does not speak Jupyter; provisioners do not know each other",
 	},
+	{"egress", []string{"internal/..."}, "a way out is decided by policy and address; whose cell wants it is told, not known"},
 	{"audit", []string{"internal/..."}, "the log says what it is told, and must work when nothing else does"},
 	{"auth/...", []string{"auth/...", "internal/..."}, "who calls does not depend on what is called"},
 	{"images/...", []string{"images/...", "internal/..."}, "images are described apart from who runs them"},
