@@ -65,3 +65,16 @@ func NewFake(cfg Config) (*Manager, error) {
 	}
 	return m, err
 }
+
+// MaxWaiting is how many changes may wait for a store before no new cells are taken.
+const MaxWaiting = maxWaiting
+
+// Burden adds n changes that say nothing to those of Alice's session that wait for the store.
+func Burden(m *Manager, id string, n int) {
+	m.mu.Lock()
+	s := m.sessions[key{alice, id}]
+	m.mu.Unlock()
+	for range n {
+		s.save(GenerationEnded{Number: 1 << 20}) // one that never was
+	}
+}

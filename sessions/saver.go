@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -55,7 +56,8 @@ const (
 	lastPause  = 15 * time.Second
 	// maxEntries bounds the entries of one commit.
 	maxEntries = 256
-	// maxWaiting bounds what waits for a store that does not work.
+	// maxWaiting is how much may wait for a store that does not work before no new cells are taken. What those that were
+	// taken still do waits beyond it: a change that is left out would contradict those after it.
 	maxWaiting = 20_000
 	// askTime is how long whoever wants something saved waits for another attempt, where the last has failed.
 	askTime = 200 * time.Millisecond
@@ -133,7 +135,7 @@ func (s *saver) mark(r *record) bool {
 
 // push adds an entry, unless nothing more is saved. The caller holds s.mu.
 func (s *saver) push(e entry) bool {
-	if s.lost || len(s.waiting) >= maxWaiting {
+	if s.lost {
 		return false
 	}
 	s.waiting = append(s.waiting, e)
@@ -335,6 +337,18 @@ func (s *saver) fail(err error) {
 func (s *saver) broadcast() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// room refuses a cell while very much waits for a store that does not work. Asking is an attempt's occasion.
+func (s *saver) room() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) < maxWaiting || s.err == nil {
+		return nil
+	}
+	s.retry()
+	return fault.New(fault.Unavailable, "the history takes nothing, and %d changes of this session wait for it: %v", len(s.waiting), s.err).
+		WithHint("%s; nothing is lost so far, and cells run again when the history takes what waits", cmp.Or(fault.Hint(s.err), "look at the disk of the data folder"))
 }
 
 // trouble returns why what happens is not being saved now, nil when it is.

@@ -130,6 +130,11 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	if err := s.manager.roomToWait(); err != nil {
 		return nil, err
 	}
+	if s.saver != nil {
+		if err := s.saver.room(); err != nil {
+			return nil, err
+		}
+	}
 	s.cells++
 	s.wanted = s.wanted || !minted
 	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)

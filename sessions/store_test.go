@@ -421,3 +421,28 @@ func TestNoLossIsListedBeforeItIsCommitted(t *testing.T) {
 		})
 	}
 }
+
+// A store that does not work for very long is told before a cell runs, not by leaving some of what happened out.
+func TestNoCellIsTakenThatCouldNotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+		defer m.Shutdown(context.Background())
+		runCell(t, m, "s", "one")
+		store.Fail(fault.New(fault.Unavailable, "the disk is full").WithHint("make room"))
+		runCell(t, m, "s", "two")
+		sessions.Burden(m, "s", sessions.MaxWaiting)
+		_, err := m.Execute(t.Context(), sessions.Alice, sessions.Python("s", "three"))
+		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(fault.Hint(err), "make room") {
+			t.Errorf("one cell more: %v, hint %q", err, fault.Hint(err))
+		}
+		store.Fail(nil)
+		time.Sleep(time.Minute)
+		if e, r := runCell(t, m, "s", "four"); e.Number() != 3 || r.Unsaved != nil {
+			t.Errorf("when the disk works again, cell %d is unsaved: %v", e.Number(), r.Unsaved)
+		}
+		if stored, err := store.Session(t.Context(), sessions.Alice, "s"); err != nil || stored.Executions != 3 {
+			t.Errorf("%d cells are in the store, %v", stored.Executions, err)
+		}
+	})
+}
