@@ -90,8 +90,14 @@ func (c *Client) awaitReply(ctx context.Context, k *call) (json.RawMessage, erro
 	return nil, fault.New(fault.Unavailable, "the kernel's reply was lost").WithHint("Try again.")
 }
 
+// maxReply bounds the reply to a request other than execute, in bytes.
+const maxReply = 4 << 20
+
 // decodeReply decodes a reply whose status is not error.
 func decodeReply(msgType string, reply json.RawMessage, v any) error {
+	if len(reply) > maxReply {
+		return fault.New(fault.Unavailable, "the kernel's reply to %s is too long: %d bytes", msgType, len(reply))
+	}
 	var failed replyContent
 	if err := json.Unmarshal(reply, &failed); err != nil {
 		return fault.New(fault.Unavailable, "the kernel's reply to %s could not be read: %w", msgType, err)

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/sessions"
 )
 
 // maxClientName bounds what is kept of a client's name and version, in characters.
@@ -19,7 +21,11 @@ func clientName(ctx context.Context) string {
 		return ""
 	}
 	info := client.GetClientInfo()
-	return label(firstChars(info.Name, maxClientName)+" "+info.Version, maxClientName)
+	name := label(firstChars(info.Name, maxClientName)+" "+info.Version, maxClientName)
+	if name == sessions.Person {
+		return "" // it is none
+	}
+	return name
 }
 
 // label makes one line of at most about n characters of a foreign text, without anything that is not seen.

@@ -49,7 +49,7 @@ func (s *session) runCell(e *Execution) {
 	sending, recall := context.WithCancel(ctx)
 	defer recall()
 	s.weighAgain()
-	e.begin(s.takeNews(e.restores > 0))
+	e.begin(s.takeNews(e))
 	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
 	go r.follow(ctx, sending, s.kernel.client)
@@ -170,7 +170,7 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 		r.cancelled = !r.over()
 		r.climb(r.s.manager.cfg.Grace)
 	case o := <-r.s.orders:
-		if o.kind == orderVariables {
+		if o.kind == orderAsk {
 			o.answer(InterruptReport{}, r.s.busy(r.e))
 			return true
 		}

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -25,6 +26,8 @@ type fakeClient struct {
 	cells    []*fakeCell
 	restarts int
 	frozen   atomic.Bool // it does not answer
+
+	interrupts atomic.Int64
 }
 
 func (c *fakeClient) Ready(ctx context.Context) error {
@@ -48,6 +51,22 @@ func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
 
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
 	return c.execute(ctx, r, c.server)
+}
+
+// Complete completes any code by its own text and "!"; "hang" is answered when the kernel is interrupted, and not in time.
+func (c *fakeClient) Complete(ctx context.Context, code string, cursor int) (kernels.Completion, error) {
+	if code == "hang" {
+		<-ctx.Done()
+		return kernels.Completion{}, ctx.Err()
+	}
+	metadata := []byte(`{"_jupyter_types_experimental":[{"text":"` + code + `!","type":"function"}]}`)
+	return kernels.Completion{Matches: []string{code + "!"}, CursorEnd: cursor, Metadata: metadata}, nil
+}
+
+// Inspect says of any code that it is what it is.
+func (c *fakeClient) Inspect(_ context.Context, code string, _, _ int) (kernels.Inspection, error) {
+	text, _ := json.Marshal("\x1b[31m" + code)
+	return kernels.Inspection{Found: true, Data: map[string]json.RawMessage{"text/plain": text}}, nil
 }
 
 // execute is Execute of a server's client.
@@ -187,7 +206,11 @@ func (c *fakeClient) signal(name string, server int64) {
 	}
 }
 
-func (c *fakeClient) Interrupt(context.Context) error { c.signal("interrupt", c.server); return nil }
+func (c *fakeClient) Interrupt(context.Context) error {
+	c.interrupts.Add(1)
+	c.signal("interrupt", c.server)
+	return nil
+}
 
 func (c *fakeClient) KillChildren(context.Context) (int, error) {
 	c.signal("kill_children", c.server)

@@ -17,6 +17,8 @@ type Prompt struct {
 	ID string
 	// Text is what the code asks, as it wrote it.
 	Text string
+	// Password tells that what is typed is not to be shown (getpass). Only a person is asked for one.
+	Password bool
 
 	since  time.Time
 	expiry *time.Timer
@@ -120,7 +122,7 @@ func (in *input) close() {
 // ask deals with a cell that wants a line of input: it waits for whoever attends it, for a while, or is refused. One that
 // asks again has given up what it asked before.
 func (r *run) ask(out kernels.Output) {
-	if out.Password {
+	if out.Password && r.e.caller != Person {
 		r.reply(noInput + notSecret)
 		return
 	}
@@ -130,7 +132,7 @@ func (r *run) ask(out kernels.Output) {
 	in.attended = in.attended && in.prompts < maxPrompts
 	attended := in.attended
 	if attended {
-		in.open(out.Text, r.reply, most, func(id string) { r.e.Refuse(id, "nobody answered within "+words.Length(most)) })
+		in.open(Prompt{Text: out.Text, Password: out.Password}, r.reply, most, func(id string) { r.e.Refuse(id, "nobody answered within "+words.Length(most)) })
 	}
 	in.mu.Unlock()
 	if !attended {
@@ -139,15 +141,16 @@ func (r *run) ask(out kernels.Output) {
 }
 
 // open opens a prompt. in.mu is held.
-func (in *input) open(text string, reply func(string), most time.Duration, expire func(id string)) {
+func (in *input) open(p Prompt, reply func(string), most time.Duration, expire func(id string)) {
 	if in.name == "" {
 		in.name = rand.Text()
 	}
 	in.prompts++
 	in.reply = reply
-	id := fmt.Sprintf("%s-%d", in.name, in.prompts)
-	expiry := time.AfterFunc(most, func() { expire(id) })
-	in.prompt = &Prompt{ID: id, Text: text, since: time.Now(), expiry: expiry, closed: make(chan struct{})}
+	p.ID = fmt.Sprintf("%s-%d", in.name, in.prompts)
+	p.since, p.closed = time.Now(), make(chan struct{})
+	p.expiry = time.AfterFunc(most, func() { expire(p.ID) })
+	in.prompt = &p
 }
 
 // reply sends the kernel a line of input. When that cannot be done the connection is lost for good, and the cell ends.

@@ -209,3 +209,21 @@ func TestPromptEndsWithItsCell(t *testing.T) {
 		})
 	}
 }
+
+// A person is asked for a secret, which no model is; the answer is nowhere but in the kernel.
+func TestPasswordOfAPerson(t *testing.T) {
+	withFake(t, func(t *testing.T, m *Manager) {
+		r := python("s", "ask (secret)")
+		r.Attended, r.Caller = true, Person
+		e := start(t, m, alice, r)
+		p := prompt(t, e, "(secret)")
+		if !p.Password {
+			t.Error("it would be shown")
+		}
+		e.Answer(p.ID, "hunter2")
+		wait(t, e)
+		if got := printed(t, e); got != "(secret)hunter2\n" { // the fake prints what it got
+			t.Errorf("%q", got)
+		}
+	})
+}

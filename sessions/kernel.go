@@ -19,6 +19,8 @@ type client interface {
 	Ready(ctx context.Context) error
 	Info() kernels.KernelInfo
 	Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error)
+	Complete(ctx context.Context, code string, cursor int) (kernels.Completion, error)
+	Inspect(ctx context.Context, code string, cursor, detail int) (kernels.Inspection, error)
 	Interrupt(ctx context.Context) error
 	KillChildren(ctx context.Context) (int, error)
 	Restart(ctx context.Context, grace time.Duration) error

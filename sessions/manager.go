@@ -317,7 +317,7 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 	if info := s.info(); info.State != Busy {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
-	a := s.send(ctx, orderInterrupt)
+	a := s.send(ctx, order{kind: orderInterrupt})
 	return a.report, s.orderError(a.err)
 }
 
@@ -335,7 +335,7 @@ func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error)
 		return Info{}, err
 	}
 	defer release()
-	if a := s.send(ctx, orderRestart); a.err != nil {
+	if a := s.send(ctx, order{kind: orderRestart}); a.err != nil {
 		return Info{}, s.orderError(a.err)
 	}
 	return s.info(), nil

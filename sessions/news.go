@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,32 +97,45 @@ func (s *session) welcomeBack(filesThere, ran bool) {
 	s.filesThere = filesThere
 }
 
-// takeNews returns the generation that runs now and what its first cell must be told, once. A cell that is run again does
-// not tell how that is done.
-func (s *session) takeNews(restores bool) (generation int, preamble string) {
+// maxNews is of how many lost kernels a cell is told, the last ones.
+const maxNews = 3
+
+// takeNews returns the generation that runs now and what a cell that begins must be told, once: that its kernel is another,
+// that a person ran cells before it. A cell that is run again does not tell how that is done.
+func (s *session) takeNews(e *Execution) (generation int, preamble string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := s.takeOverfull()
-	s.told = s.news
-	if len(s.news) == 0 {
-		return s.generation, full
-	}
-	const most = 3
-	lines := s.news[max(0, len(s.news)-most):]
+	s.visits.note(e.number, e.caller)
+	s.told = s.visits.hear(e.caller, s.news)
 	s.news = nil
+	lost := ""
+	if len(s.told) > 0 {
+		lost = s.lossText(e.restores > 0)
+	}
+	return s.generation, joinSentences(lost, s.takeOverfull(), s.visits.visited(e))
+}
+
+// lossText says what the cell that begins is told of kernels that are no more. s.mu is held.
+func (s *session) lossText(restores bool) string {
+	lines := s.told[max(0, len(s.told)-maxNews):]
 	kept := "files in the workspace are kept, as is the history of cells"
 	if s.generation == s.past.Generations+1 && !s.filesThere {
 		kept = "the workspace is empty"
 	}
 	happened := strings.Join(lines, "\n")
 	if restores {
-		return s.generation, strings.TrimSpace(fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, "+
-			"generation %d. %s", happened, kept, s.generation, full))
+		return fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, generation %d.",
+			happened, kept, s.generation)
 	}
 	again := "define again what you need"
 	if s.ran || s.past.Executions > 0 {
 		again += ", or let restore_session run the earlier cells again"
 	}
-	return s.generation, strings.TrimSpace(fmt.Sprintf("%s All variables, imports and background work are lost; %s. "+
-		"This cell ran on a new kernel, generation %d: %s. %s", happened, kept, s.generation, again, full))
+	return fmt.Sprintf("%s All variables, imports and background work are lost; %s. This cell ran on a new kernel, generation %d: %s.",
+		happened, kept, s.generation, again)
+}
+
+// joinSentences joins texts that are not empty.
+func joinSentences(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), " ")
 }

@@ -146,6 +146,9 @@ func (s *session) lookForLeft(ctx context.Context) (l left, err error) {
 	}
 	l.cells = slices.DeleteFunc(l.cells, func(e StoredExecution) bool { return !s.isLeft(e.Number) })
 	slices.SortFunc(l.cells, func(a, b StoredExecution) int { return a.Number - b.Number })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.visits.recall(l.cells)
 	return l, err
 }
 

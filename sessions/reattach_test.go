@@ -459,3 +459,25 @@ func TestListOfAGuestTakesNothing(t *testing.T) {
 		}
 	})
 }
+
+// What a person did is told to a model that comes back after the server was killed, too: variables may be his.
+func TestVisitedBeforeTheServerWasKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		for _, caller := range []string{"claude", sessions.Person} {
+			r := sessions.Python("s", "x")
+			r.Caller = caller
+			sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, r))
+		}
+		l.kill()
+		m, _ = l.start()
+		r := sessions.Python("s", "x")
+		r.Caller = "claude"
+		e := sessions.StartCell(t, m, sessions.Alice, r)
+		sessions.WaitFor(t, e)
+		if told := e.Preamble(); !strings.Contains(told, "a person ran cell 2 here") || e.Generation() != 1 {
+			t.Errorf("on generation %d it is told %q", e.Generation(), told)
+		}
+	})
+}

@@ -14,26 +14,27 @@ type orderKind int
 const (
 	orderInterrupt orderKind = iota
 	orderRestart
-	orderVariables
+	// orderAsk is a question to an idle kernel.
+	orderAsk
 )
 
 // order is a request to the runner; it answers on reply, which never blocks it.
 type order struct {
 	kind  orderKind
+	ask   func() error // of an orderAsk: what the runner does while no cell runs
 	reply chan answer
 }
 
 type answer struct {
-	report    InterruptReport
-	variables Variables
-	err       error
+	report InterruptReport
+	err    error
 }
 
 func (o order) answer(report InterruptReport, err error) { o.reply <- answer{report: report, err: err} }
 
 // send gives the runner an order and waits for its answer. Its error is the session's *ending if it ends first.
-func (s *session) send(ctx context.Context, kind orderKind) answer {
-	o := order{kind: kind, reply: make(chan answer, 1)}
+func (s *session) send(ctx context.Context, o order) answer {
+	o.reply = make(chan answer, 1)
 	select {
 	case s.orders <- o:
 	case <-s.ctx.Done():
@@ -128,9 +129,8 @@ func (s *session) obey(o order) {
 	switch o.kind {
 	case orderInterrupt:
 		o.answer(InterruptReport{VariablesKept: s.kernel != nil}, nil)
-	case orderVariables:
-		v, err := s.inspect()
-		o.reply <- answer{variables: v, err: err}
+	case orderAsk:
+		o.answer(InterruptReport{}, o.ask())
 	case orderRestart:
 		o.answer(InterruptReport{}, s.renew(lossAsked))
 	}

@@ -63,8 +63,9 @@ type session struct {
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
 	told        []string       // what the last cell that began was told
-	filesThere  bool           // the workspace was not empty when the session began
-	ending      *ending        // set once the session takes no more cells
+	visits      visits
+	filesThere  bool    // the workspace was not empty when the session began
+	ending      *ending // set once the session takes no more cells
 	deleteFiles bool
 	// givenBack tells that the workspace was, or is about to be: whoever takes it up now gives it back himself.
 	givenBack bool

@@ -63,24 +63,7 @@ func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables,
 		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.language).
 			WithHint("print what you want to know")
 	}
-	switch s.info().State {
-	case Starting, Restarting:
-		return Variables{}, fault.New(fault.Busy, "the kernel of session %q is starting", id).WithHint("call again in a few seconds")
-	}
-	s.mu.Lock()
-	running := s.running
-	s.mu.Unlock()
-	if running != nil {
-		return Variables{}, s.busy(running)
-	}
-	a := s.send(ctx, orderVariables)
-	return a.variables, s.orderError(a.err)
-}
-
-// busy is the error of whoever wants the kernel while a cell runs.
-func (s *session) busy(e *Execution) error {
-	return fault.New(fault.Busy, "session %q is running cell %d, and only an idle kernel can be inspected", s.key.id, e.number).
-		WithHint("call again when the cell has ended; get_execution waits for it")
+	return askIdle(ctx, s, s.inspect)
 }
 
 // inspect asks the kernel for its variables. The runner calls it while no cell runs.
