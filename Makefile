@@ -44,19 +44,12 @@ kernels: ## the kernels of ours for the sandbox, where this user's Jupyter has i
 	@scripts/kernels.sh $(KERNELS)
 
 .PHONY: test
-# Not cached: what the tests build and start is no part of what Go looks at. Those that take longest begin first. With
-# RERUN=1, as in the gate, a test that failed is run again when all others have ended, and only its second failure counts; it
-# is named either way. More than five failures, a data race and a panic are never run again.
+# Not cached: what the tests build and start is no part of what Go looks at. Those that take longest begin first.
 PACKAGES := ./e2e ./kernels/docker ./kernels/local ./...
 TESTARGS := $(RACE) -vet=off -count=1 -timeout 40m
-test: setup build ## every test that can run here; what cannot is named
+test: setup build ## every test that can run here; what cannot is named. RERUN=1, as in the gate: what fails is run once more
 	go vet $(RACE) ./...
-ifdef RERUN
-	go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race \
-		--packages='$(PACKAGES)' -- $(TESTARGS)
-else
-	go test $(TESTARGS) $(PACKAGES)
-endif
+	$(if $(RERUN),scripts/test-again.sh '$(PACKAGES)' $(TESTARGS),go test $(TESTARGS) $(PACKAGES))
 
 .PHONY: race
 race: ; go test -race ./... ## only the tests, with the race detector
