@@ -95,7 +95,7 @@ func TestIpykernelIsStartedAsOurs(t *testing.T) {
 		"display_name": "Mine", "language": "python", "env": {"A": "b"}}`))
 	want := Python("/opt/venv/bin/python")
 	if err != nil || !slices.Equal(l.Argv, want.Argv) || l.Variables != want.Variables || l.Kernel != "venv" || l.DisplayName != "Mine" ||
-		l.Env["A"] != "b" || l.Env["PYDEVD_DISABLE_FILE_VALIDATION"] != "1" {
+		l.Env["A"] != "b" || l.Env["PIP_NO_INDEX"] != "1" {
 		t.Errorf("%+v, %v", l, err)
 	}
 	other, err := ParseKernelspec("/k/xpython", []byte(`{"argv": ["xpython", "-f", "{connection_file}"], "language": "python"}`))

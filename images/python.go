@@ -9,6 +9,9 @@ import (
 // PythonInterpreter is where images have Python.
 const PythonInterpreter = "/usr/bin/python3"
 
+//go:embed python_debugger.py
+var pythonDebugger string
+
 //go:embed python_threads.py
 var pythonThreads string
 
@@ -36,7 +39,7 @@ var pythonKernel string
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonThreads, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
+	"import sys\n\ndel sys.path[0]\n", pythonDebugger, pythonThreads, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
 	pythonInput, pythonPace, pythonKernel,
 }, "\n\n")
 
@@ -66,8 +69,6 @@ func Python(interpreter string) Language {
 		InterruptMode: "signal",
 		Transport:     "ipc",
 		Env: map[string]string{
-			// Else the debugger, which nobody uses, warns at every start that it is slower than it could be.
-			"PYDEVD_DISABLE_FILE_VALIDATION": "1",
 			// There is no network: pip says so in two lines, and not after five attempts, or with a page of advice for a system's
 			// administrator.
 			"PIP_NO_INDEX": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1",

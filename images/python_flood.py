@@ -23,10 +23,18 @@ def sends_elsewhere(thread):
     return thread.thread.is_alive() and thread.thread.ident != threading.get_ident()
 
 
-def wait_for(thread):
-    sent = threading.Event()
-    thread.schedule(sent.set)
-    sent.wait(PATIENCE)
+def wait_for(thread, work=None):
+    done = threading.Event()
+
+    def work_and_tell():
+        try:
+            if work:
+                work()
+        finally:
+            done.set()
+
+    thread.schedule(work_and_tell)
+    done.wait(PATIENCE)
 
 
 def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
@@ -38,13 +46,27 @@ def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
         wait_for(thread)
 
 
+def send_what_it_holds(stream, flush=OutStream._flush):
+    stream._cellblock_sending = True
+    try:
+        flush(stream)
+    finally:
+        stream._cellblock_sending = False
+
+
+def holds_text(stream):  # that was not given to the socket yet
+    with stream._buffer_lock:
+        buffers = list(stream._buffers.values()) if hasattr(stream, "_buffers") else [stream._buffer]
+        held = getattr(stream, "_cellblock_others", None) or any(buffer.tell() for buffer in buffers)
+    return held or getattr(stream, "_cellblock_sending", False)
+
+
 def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which may be the pipe that its caller is to empty
     thread = stream.pub_thread
-    if thread and sends_elsewhere(thread):
-        thread.schedule(stream._flush)
-        wait_for(thread)
-    else:
+    if not thread or not sends_elsewhere(thread):
         stream._flush()
+    elif holds_text(stream):
+        wait_for(thread, stream._flush)
 
 
 def write_in_turn(stream, text, write=OutStream.write):
@@ -57,4 +79,4 @@ def write_in_turn(stream, text, write=OutStream.write):
 
 
 IPKernelApp.init_iopub, IOPubThread.send_multipart = open_iopub, send_in_turn
-OutStream.write, OutStream.flush = write_in_turn, flush_in_turn
+OutStream.write, OutStream.flush, OutStream._flush = write_in_turn, flush_in_turn, send_what_it_holds

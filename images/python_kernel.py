@@ -9,6 +9,7 @@ class App(IPKernelApp):
 
     def init_kernel(self):
         super().init_kernel()
+        expect_no_debugger(self.kernel)
         own_output_to_own_cell(self.kernel.shell)
         show_whole_errors(self.kernel.shell)
         hear_interrupts(self.kernel)

@@ -21,6 +21,8 @@ var outputCases = []suiteCase{
 	{"programs may print while nobody reads", true, testUnread},
 	{"forks may print as much as threads do", true, testForks},
 	{"item 5: input without anybody to answer fails at once", true, testNoInput},
+	{"output that is on its way is not forgotten", true, testOutputOnItsWay},
+	{"a cell costs no more than it must", true, testCellCost},
 	{"item 11: a thread's late output reaches its execution", true, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", false, testHeldLateOutput},
 }
@@ -77,6 +79,45 @@ kernel.iopub_thread.schedule(send)
 print(sent.wait(20))`)
 	if text != strings.Repeat("x", 3000)+"True\n" {
 		f.Errorf("%d bytes came, their end is %q", len(text), text[max(0, len(text)-20):])
+	}
+}
+
+// testOutputOnItsWay has the thread that sends a kernel's output take a text and keep it for a while, as a loaded machine would.
+// The buffer is empty then, and the cell is over when the text has been sent all the same.
+func testOutputOnItsWay(f *suite) {
+	b := f.launch()
+	b.python(`
+import sys, time
+from ipykernel.iostream import OutStream
+send = OutStream._flush
+def send_late(stream):
+    hold = stream.session.send
+    stream.session.send = lambda *args, **kwargs: (time.sleep(0.02), hold(*args, **kwargs))[1]
+    try: send(stream)
+    finally: stream.session.send = hold`)
+	for _, end := range []string{"", "sys.stdout.flush()"} {
+		for range 10 {
+			b.want("print('tail'); sys.stdout.pub_thread.schedule(lambda: send_late(sys.stdout)); time.sleep(0.005); "+end, "tail")
+		}
+	}
+}
+
+// testCellCost counts what a cell that prints nothing asks of the thread that sends: its code, and that it is over. Each time
+// is a wake-up and a fight for the interpreter, and ipykernel's own would be thirteen.
+func testCellCost(f *suite) {
+	b := f.launch()
+	b.python(`
+import sys
+thread, asked = get_ipython().kernel.iopub_thread, []
+schedule = thread.schedule
+thread.schedule = lambda work: (asked.append(work), schedule(work))[1]`)
+	for range 10 {
+		b.python("pass")
+	}
+	b.want("print(len(asked) <= 25, 'debugpy' in sys.modules, get_ipython().kernel.log.isEnabledFor(10))", "True False False")
+	b.want("import debugpy; print('debugpy' in sys.modules)", "True") // whoever wants it has it
+	if said := b.handle.Logs(f.ctx()); strings.Contains(said, "debug") {
+		f.Errorf("the kernel says %q", said)
 	}
 }
 

@@ -56,8 +56,7 @@ class BashKernel(TerminalKernel):
 
     def launch(self):
         env = dict(os.environ, PS1="", PS2="", TERM="dumb", PAGER="cat", GIT_PAGER="cat", MANPAGER="cat", SYSTEMD_PAGER="")
-        for name in ("PYDEVD_DISABLE_FILE_VALIDATION", "PYTHONUNBUFFERED"):
-            env.pop(name, None)
+        env.pop("PYTHONUNBUFFERED", None)
         self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
         self.program.write(SETUP.replace("STATE", shlex.quote(self.state)).encode() + b"\n")
 
