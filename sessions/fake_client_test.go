@@ -46,7 +46,7 @@ func (c *fakeClient) Info() kernels.KernelInfo {
 }
 
 func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
-	return kernels.Stats{Starved: time.Since(c.born) * c.p.starving / 100}, c.Ready(ctx)
+	return kernels.Stats{Starved: time.Since(c.born) * c.p.starving / 100, CPU: time.Since(c.born) / 2, Memory: 64 << 20}, c.Ready(ctx)
 }
 
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {

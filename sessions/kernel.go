@@ -217,6 +217,7 @@ func (s *session) cameUp() {
 	defer s.mu.Unlock()
 	s.born = time.Now()
 	s.active = s.born
+	s.live = s.kernel.client
 	s.setState(Idle)
 }
 

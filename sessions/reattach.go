@@ -234,7 +234,7 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	s.setState(Starting)
 	s.ran, s.news, s.filesThere = true, nil, filesThere
 	s.minted = mintedID(s.key.id) && s.past.Executions <= 1
-	s.born, s.active = l.kernel.Started, time.Now()
+	s.born, s.active, s.live = l.kernel.Started, time.Now(), k.client
 	if s.found = running; running == nil {
 		return
 	}

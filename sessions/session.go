@@ -44,6 +44,7 @@ type session struct {
 	untouched bool     // what became of the kernel that an earlier process has left is not known
 	gauge     gauge
 	written   written
+	samples   samples // has a lock of its own
 
 	mu          sync.Mutex
 	minted      bool
@@ -57,6 +58,7 @@ type session struct {
 	queue       []*Execution
 	running     *Execution
 	launched    kernels.Handle // the kernel's that was launched last, for its log
+	live        client         // of the kernel that came up last, to be asked what it uses
 	records     []*record      // of cells that have ended, in the order in which they did, and may still produce output
 	recent      []*Execution   // the last that have ended, by number; the store has those before
 	ran         bool           // a cell has reached a kernel
