@@ -64,6 +64,14 @@ type Spec struct {
 	Workspace string
 	// Limits are the profile's.
 	Limits Limits
+	// Mounts are folders of this host that the kernel sees besides its workspace.
+	Mounts []Mount
+	// Runtime is the OCI runtime that runs the container; empty: the engine's own choice. Provisioners without containers
+	// refuse any other with Unavailable.
+	Runtime string
+	// Devices are devices of this host that the kernel may use: names of the Container Device Interface
+	// ("nvidia.com/gpu=all") or paths ("/dev/fuse"). Provisioners that cannot give them refuse them with Unavailable.
+	Devices []string
 	// Env is added to the kernel's environment, after the kernelspec's.
 	Env map[string]string
 	// Egress has the shim open a proxy on the sandbox's loopback, and tell the kernel of it by HTTP_PROXY and the like. Whether
@@ -73,6 +81,14 @@ type Spec struct {
 	Patience time.Duration
 	// Labels are kept with the kernel where the provisioner can (container labels). No secrets.
 	Labels map[string]string
+}
+
+// Mount is a folder of this host inside a kernel's container or sandbox.
+type Mount struct {
+	// Source is its absolute path on this host, Target where it appears inside.
+	Source, Target string
+	// Writable tells that the kernel may change what is in it.
+	Writable bool
 }
 
 // ErrGone is what Attach returns when the kernel that a Ref names does not run any more.

@@ -63,7 +63,7 @@ func (s *service) executeTool(language string) toolSpec {
 		mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
 			mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
 				"and that session ends after "+words.Length(cfg.MintedIdle)+" unless it is used again")),
-		mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.MaxTimeout.Seconds()),
+		mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.LongestTimeout().Seconds()),
 			mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
 		waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
 			"0 starts it and returns at once"),
@@ -81,7 +81,7 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 	}
 	request := sessions.Request{
 		SessionID: id, Language: language, Code: a.required("code"),
-		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout), Caller: clientName(ctx),
+		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().LongestTimeout()), Caller: clientName(ctx),
 	}
 	wait := a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)
@@ -94,7 +94,7 @@ func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language s
 // runCell runs the cell of a call that is in order.
 func (s *service) runCell(ctx context.Context, r mcp.CallToolRequest, owner sessions.Owner, request sessions.Request, wait time.Duration) (*mcp.CallToolResult, error) {
 	ask := askerFor(ctx, wait)
-	request.Attended = ask != nil
+	request.Attended, request.Permit = ask != nil, s.permit(ctx)
 	e, err := s.begin(ctx, owner, r, request)
 	if err != nil {
 		return toolError(err), nil

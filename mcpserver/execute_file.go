@@ -44,7 +44,7 @@ func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.
 	a := argumentsOf(r, "session_id", "path", "language", "timeout_seconds", "wait_seconds")
 	name, language := a.required("path"), a.text("language")
 	request := sessions.Request{
-		SessionID: a.required("session_id"), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout), Caller: clientName(ctx),
+		SessionID: a.required("session_id"), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().LongestTimeout()), Caller: clientName(ctx),
 	}
 	wait := a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)

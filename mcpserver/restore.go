@@ -31,7 +31,7 @@ func (s *service) restoreSession(ctx context.Context, r mcp.CallToolRequest) (*m
 	a := argumentsOf(r, "session_id", "generation", "timeout_seconds")
 	id := a.required("session_id")
 	opts := sessions.RestoreOptions{
-		Generation: a.index("generation", 1, 0), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().MaxTimeout),
+		Generation: a.index("generation", 1, 0), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().LongestTimeout()),
 		Caller: clientName(ctx),
 	}
 	owner, err := s.caller(ctx, a)
@@ -59,14 +59,14 @@ func (s *service) restoreSession(ctx context.Context, r mcp.CallToolRequest) (*m
 
 // mayExecute refuses a caller who may not run cells in a session's language.
 func (s *service) mayExecute(ctx context.Context, owner sessions.Owner, id string) error {
-	language, err := s.Sessions.Language(ctx, owner, id)
+	choice, err := s.Sessions.Choice(ctx, owner, id)
 	if err != nil {
 		return err
 	}
-	if scope := language + executeSuffix; !s.Allowed(ctx, scope) {
-		return auth.NeedsScope("restoring a "+language+" session", scope)
+	if scope := choice.Language + executeSuffix; !s.Allowed(ctx, scope) {
+		return auth.NeedsScope("restoring a "+choice.Language+" session", scope)
 	}
-	return nil
+	return s.permit(ctx)(choice.Profile)
 }
 
 // maxRestoredLines is how many cells a report lists.

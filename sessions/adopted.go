@@ -46,7 +46,7 @@ func (s *session) awaitAnswer() {
 	err := s.kernel.client.Ready(ctx)
 	switch {
 	case err == nil:
-		s.manager.spoken.note(s.language, s.kernel.client.Info())
+		s.manager.spoken.note(s.choice.Language, s.kernel.client.Info())
 		s.transition(Idle)
 	case s.ctx.Err() != nil:
 	case s.kernelGone():

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -43,8 +44,13 @@ type Config struct {
 	Provisioner kernels.Provisioner
 	// Runtimes are the languages that can be run, by name: "python".
 	Runtimes map[string]Runtime
-	// Limits bound each kernel.
+	// Limits bound each kernel of the default profile, if Profiles does not say it.
 	Limits kernels.Limits
+	// Profiles are what sessions can run under, by name. DefaultProfile is always there.
+	Profiles map[string]Profile
+	// Image checks that an owner's sessions of a language may run in an image which a call names, and returns what the
+	// provisioner knows it by. Nil: they may run in the language's own only.
+	Image func(ctx context.Context, o Owner, language, name string) (string, error)
 	// Env is added to every kernel's environment.
 	Env map[string]string
 	// DataDir holds the workspaces, in its folder "workspaces".
@@ -126,7 +132,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	c.DefaultTimeout = min(c.DefaultTimeout, c.MaxTimeout)
-	return c, nil
+	return c.withProfiles(), nil
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -156,16 +162,4 @@ func (c Config) language(name string) (string, error) {
 		return "", fault.New(fault.Invalid, "language: %q is not one of %s", clip(name, 40), strings.Join(known, ", "))
 	}
 	return name, nil
-}
-
-// timeout checks a request's timeout; zero means the default.
-func (c Config) timeout(asked time.Duration) (time.Duration, error) {
-	switch {
-	case asked == 0:
-		return c.DefaultTimeout, nil
-	case asked < 0 || asked > c.MaxTimeout:
-		return 0, fault.New(fault.Invalid, "timeout_seconds: %v is not between 1 and %v seconds",
-			asked.Seconds(), c.MaxTimeout.Seconds()).WithHint("do the work in several cells; only the operator can allow more (timeout.max)")
-	}
-	return asked, nil
 }

@@ -22,7 +22,7 @@ type End struct {
 // ends says when the kernel that runs now is stopped. The caller holds s.mu.
 func (s *session) ends() (end End) {
 	cfg := s.manager.cfg
-	idle, life := cfg.IdleTimeoutOf(s.language), cfg.maxLifeOf(s.language)
+	idle, life := cfg.IdleTimeoutOf(s.choice.Language), cfg.maxLifeOf(s.choice.Language)
 	sooner := func(at time.Time, unused bool) {
 		if end.At.IsZero() || at.Before(end.At) {
 			end = End{at, unused}
@@ -83,9 +83,9 @@ func (s *session) dueCull(now time.Time) (why string) {
 		return ""
 	}
 	if end.Unused {
-		return fmt.Sprintf("it was culled because no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.language)))
+		return fmt.Sprintf("it was culled because no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.choice.Language)))
 	}
-	return fmt.Sprintf("it was culled because it had lived for %s, the most that a kernel may", words.Length(s.manager.cfg.maxLifeOf(s.language)))
+	return fmt.Sprintf("it was culled because it had lived for %s, the most that a kernel may", words.Length(s.manager.cfg.maxLifeOf(s.choice.Language)))
 }
 
 // cullMinted ends a minted session that nobody came back to.

@@ -29,7 +29,7 @@ const (
 type Execution struct {
 	session  *session // nil for one that was read from the store
 	id       string   // the session's
-	language string
+	choice   Choice
 	number   int
 	msgID    string
 	code     string

@@ -52,7 +52,10 @@ func (e *Execution) Info() ExecutionInfo {
 }
 
 // Language is the language of the session that the cell runs in.
-func (e *Execution) Language() string { return e.language }
+func (e *Execution) Language() string { return e.choice.Language }
+
+// Choice is what the session that the cell runs in is made of.
+func (e *Execution) Choice() Choice { return e.choice }
 
 // Execution returns one cell of an owner's session by its number, from the store when the session does not run or has let
 // go of it. It is NotFound when there is no such session, it has not had so many cells, or the cell is kept no more;

@@ -147,13 +147,13 @@ func (s *session) start() error {
 
 // launch starts a kernel in the session's workspace and connects to it.
 func (s *session) launch(ctx context.Context) error {
-	dir, used, err := s.manager.workspaces.acquire(s.key, s.language)
+	dir, used, err := s.manager.workspaces.acquire(s.key, s.choice.Language)
 	if err != nil {
 		s.notLaunched()
 		return err
 	}
-	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key, s.language))
-	spec := s.manager.spec(s.language)
+	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key, s.choice.Language))
+	spec := s.manager.spec(s.choice)
 	spec.ID, spec.Workspace = newKernelID(), dir
 	spec.Labels = map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)}
 	handle, err := s.manager.cfg.Provisioner.Launch(ctx, spec)
@@ -178,13 +178,6 @@ func (s *session) notLaunched() {
 	s.generation--
 }
 
-// spec is what kernels of a language are launched as, without what is each one's own.
-func (m *Manager) spec(language string) kernels.Spec {
-	runtime := m.cfg.Runtimes[language]
-	return kernels.Spec{Kernelspec: runtime.Kernelspec, Image: runtime.Image, Limits: m.cfg.Limits, Env: m.cfg.Env,
-		Patience: max(m.cfg.Unattended, 0)}
-}
-
 // folderGiven notes in which folder the next kernel works: whether files are there, and whether cells have run there before.
 func (s *session) folderGiven(dir string, used, ran bool) {
 	s.welcomeBack(used, ran)
@@ -206,7 +199,7 @@ func (s *session) ready(ctx context.Context) error {
 		s.lost(Died)
 		return err
 	}
-	s.manager.spoken.note(s.language, s.kernel.client.Info())
+	s.manager.spoken.note(s.choice.Language, s.kernel.client.Info())
 	s.cameUp()
 	return nil
 }
@@ -243,7 +236,7 @@ func (s *session) notUp(ctx context.Context, err error, logs string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %v", s.language, s.key.id, err)
+	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %v", s.choice.Language, s.key.id, err)
 	f.Err = &notUpError{err}
 	if logs = lastLines(logs, 12); logs != "" {
 		f.Message += "\nIts last log lines:\n" + logs

@@ -148,7 +148,7 @@ func (r *run) replace(why string) {
 func (s *session) restart(why string) bool {
 	s.transition(Restarting)
 	s.addLoss(why, time.Now())
-	if s.manager.pool.has(s.language) {
+	if s.manager.pool.has(s.choice) {
 		s.giveAway(restartGrace)
 		return false
 	}

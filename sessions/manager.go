@@ -46,7 +46,13 @@ type Request struct {
 	SessionID string
 	// Language is a name of Config.Runtimes; empty means the only one.
 	Language string
-	Code     string
+	// Profile is a name of Config.Profiles, Image what the kernel runs in (Config.Image). Empty: what the session has, and for
+	// a new one the default profile and the language's own image.
+	Profile, Image string
+	// Permit tells whether the caller may run cells under a profile: the one that is named, or that the session has. Nil: he
+	// may under any.
+	Permit func(profile string) error
+	Code   string
 	// Timeout is how long the cell may run, in whole or broken seconds; 0 means the default.
 	Timeout time.Duration
 	// Caller says who asks, for the history: a name for people, not an identity. It may be empty.
@@ -95,16 +101,26 @@ func New(cfg Config) (*Manager, error) {
 func (m *Manager) Config() Config { return m.cfg }
 
 // Execute puts a cell into its session's queue and returns at once; the session and its kernel are made if they are not
-// there. The error is Invalid for a request that breaks a rule, Conflict for another language than the session's or when
-// another process has the session, Busy for a full queue, Unavailable while the Manager shuts down. What happens later is
+// there. The error is Invalid for a request that breaks a rule, Conflict for another language, profile or image than the
+// session's or when another process has the session, Busy for a full queue, Unavailable while the Manager shuts down. What happens later is
 // told by the Execution; ctx does not bound it.
 func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, error) {
-	timeout, err := m.check(&r)
-	if err != nil {
+	if err := m.check(&r); err != nil {
 		return nil, err
 	}
 	for ctx.Err() == nil {
-		s, release, err := m.reserve(o, r)
+		choice, err := m.choose(ctx, o, r)
+		if err != nil {
+			return nil, err
+		}
+		timeout, err := m.cfg.Profiles[choice.Profile].timeout(r.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		s, release, err := m.reserve(key{o, r.SessionID}, choice)
+		if errors.Is(err, errChosen) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -130,47 +146,45 @@ func (s *session) accept(ctx context.Context, r Request, timeout time.Duration) 
 	}
 }
 
-func (m *Manager) check(r *Request) (timeout time.Duration, err error) {
+func (m *Manager) check(r *Request) (err error) {
 	if r.SessionID != "" {
 		if err := ValidateID(r.SessionID); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := ValidateCode(r.Code); err != nil {
-		return 0, err
+		return err
 	}
-	if r.Language, err = m.cfg.language(r.Language); err != nil {
-		return 0, err
-	}
-	return m.cfg.timeout(r.Timeout)
+	r.Language, err = m.cfg.language(r.Language)
+	return err
 }
 
-// reserve returns the session of a request. From then on its id is taken: whoever comes next shares its kernel, also
-// while that is still starting. Its place among those that have a kernel is kept until release is called.
-func (m *Manager) reserve(o Owner, r Request) (s *session, release func(), err error) {
+// reserve returns the session of a key, whose id may be empty; it is made of the choice if it is not there. From then on its
+// id is taken: whoever comes next shares its kernel, also while that is still starting. Its place among those that have a
+// kernel is kept until release is called. The error is errChosen for one that is there and made of something else.
+func (m *Manager) reserve(k key, choice Choice) (s *session, release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
 	}
-	k := key{o, r.SessionID}
-	if k.id == "" {
-		k.id = m.mint(o)
+	minted := k.id == ""
+	if minted {
+		k.id = m.mint(k.owner)
 	}
 	if err := m.roomToWait(); err != nil {
 		return nil, nil, err
 	}
 	s = m.sessions[k]
 	if s == nil || s.ended() {
-		if err := m.admit(o); err != nil {
+		if err := m.admit(k.owner); err != nil {
 			return nil, nil, err
 		}
-		m.closeDormant(o)
-		s = m.add(k, r.Language, r.SessionID == "")
+		m.closeDormant(k.owner)
+		s = m.add(k, choice, minted)
 	}
-	if s.language != r.Language {
-		return nil, nil, fault.New(fault.Conflict, "session %q is a %s session, it cannot run %s", k.id, s.language, r.Language).
-			WithHint("use another session_id for %s, or call execute_%s on this one", r.Language, s.language)
+	if s.choice != choice {
+		return nil, nil, errChosen
 	}
 	release, err = m.seat(s)
 	return s, release, err
@@ -197,14 +211,16 @@ func (m *Manager) unused(k key) bool {
 
 // add makes a session and starts its goroutine. An earlier one of the same id may still be ending: the new one waits for
 // it. The caller holds m.mu.
-func (m *Manager) add(k key, language string, minted bool) *session {
+func (m *Manager) add(k key, choice Choice, minted bool) *session {
 	s := &session{
-		manager: m, key: k, language: language, minted: minted, created: time.Now(), lastUsed: time.Now(),
+		manager: m, key: k, choice: choice, minted: minted, created: time.Now(), lastUsed: time.Now(),
 		log:  m.cfg.Logger.With("session", k.id),
 		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if m.cfg.Store != nil {
-		s.saver = newSaver(m.cfg.Store, StoredSession{Owner: k.owner, ID: k.id, Language: language, Created: s.created}, s.log)
+		s.saver = newSaver(m.cfg.Store, StoredSession{
+			Owner: k.owner, ID: k.id, Language: choice.Language, Profile: choice.Profile, Image: choice.Image, Created: s.created,
+		}, s.log)
 		s.saver.works = m.saveNow
 	}
 	if before := m.sessions[k]; before != nil {

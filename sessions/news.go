@@ -45,7 +45,7 @@ func (s *session) dispose(dead *kernel) {
 
 // explain adds what the session knows to a death's cause.
 func (s *session) explain(death kernels.Death) kernels.Death {
-	if limit := s.manager.cfg.Limits.Memory; death.OOM && limit > 0 {
+	if limit := s.profile().Limits.Memory; death.OOM && limit > 0 {
 		death.Cause = fmt.Sprintf("the kernel ran out of memory (limit %s) and was killed", words.Bytes(limit))
 	}
 	return death

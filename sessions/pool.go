@@ -26,13 +26,13 @@ type pool struct {
 
 	mu      sync.Mutex
 	begun   bool
-	wanted  map[string]bool       // the languages that it has kernels of
-	shelves map[string]*poolShelf // by language; none before the pool is started
+	wanted  map[Choice]time.Time  // what it has kernels of, and when somebody last wanted one
+	shelves map[Choice]*poolShelf // none before the pool is started
 	active  int                   // sessions that start or run a cell
 	quiet   time.Time             // since when there are none
 }
 
-// poolShelf is what the pool has of one language.
+// poolShelf is what the pool has of one choice.
 type poolShelf struct {
 	ready []*pooled
 	// missing is since when there are too few, notBefore when the next start may be tried. Failed starts are that many in a
@@ -56,7 +56,8 @@ const (
 
 // PoolStats says what the pool holds.
 type PoolStats struct {
-	// Size is how many kernels it keeps ready of each language, Ready how many it has.
+	// Size is how many kernels it keeps ready of each language, profile and image that is used, Ready how many it has by
+	// language, of the default profile and the language's own image.
 	Size  int
 	Ready map[string]int
 	// Problem is why the last start for it failed, empty when it did not.
@@ -64,13 +65,14 @@ type PoolStats struct {
 }
 
 func newPool(m *Manager) *pool {
-	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: m.memory.short, shelves: map[string]*poolShelf{}, wanted: map[string]bool{}}
+	p := &pool{m: m, size: max(0, m.cfg.PoolSize), changed: make(chan struct{}, 1), short: m.memory.short, shelves: map[Choice]*poolShelf{}, wanted: map[Choice]time.Time{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// StartPool begins to keep Config.PoolSize kernels ready of Python, or of the only language that there is; of the others
-// once a session has used them: an image may bring many that nobody uses. Sessions do not wait for it.
+// StartPool begins to keep Config.PoolSize kernels ready of Python, or of the only language that there is, under the default
+// profile; of other languages, profiles and images once a session has used them: an image may bring many languages that nobody
+// uses. Sessions do not wait for it.
 func (m *Manager) StartPool() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,43 +92,46 @@ func (p *pool) begin() bool {
 	p.begun = true
 	for language := range p.m.cfg.Runtimes {
 		if language == "python" || len(p.m.cfg.Runtimes) == 1 {
-			p.wanted[language] = true
+			p.wanted[Choice{Language: language, Profile: DefaultProfile}] = p.quiet
 		}
 	}
-	for language := range p.wanted {
-		p.shelves[language] = &poolShelf{missing: p.quiet}
+	for choice := range p.wanted {
+		p.shelves[choice] = &poolShelf{missing: p.quiet}
 	}
 	return true
 }
 
-// want has the pool keep kernels of a language ready from now on: somebody uses it.
-func (p *pool) want(language string) {
+// want has the pool keep kernels of a choice ready from now on: somebody uses it.
+func (p *pool) want(choice Choice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted[language] {
-		return
-	}
-	p.wanted[language] = true
-	if p.begun {
-		p.shelves[language] = &poolShelf{missing: time.Now()}
+	p.wanted[choice] = time.Now()
+	if p.begun && p.shelves[choice] == nil {
+		p.shelves[choice] = &poolShelf{missing: time.Now()}
 		p.wake()
 	}
+}
+
+// forgotten tells whether nobody has wanted a choice for long. Those of the default profile and a language's own image always
+// are wanted: there are not many. The caller holds p.mu.
+func (p *pool) forgotten(choice Choice) bool {
+	return choice != (Choice{Language: choice.Language, Profile: DefaultProfile}) && time.Since(p.wanted[choice]) >= poolRenewal
 }
 
 // run fills the pool until the Manager shuts down.
 func (p *pool) run() {
 	defer p.empty()
 	for p.ctx.Err() == nil {
-		language, at := p.due()
+		choice, at := p.due()
 		switch wait := time.Until(at); {
-		case language == "":
+		case choice == (Choice{}):
 			p.rest(nil)
 		case wait > 0:
 			timer := time.NewTimer(wait)
 			p.rest(timer.C)
 			timer.Stop()
 		default:
-			p.fill(language)
+			p.fill(choice)
 		}
 	}
 }
@@ -139,11 +144,11 @@ func (p *pool) rest(until <-chan time.Time) {
 	}
 }
 
-// due returns the language whose next kernel is to be started first, and when; none when nothing is missing.
-func (p *pool) due() (language string, at time.Time) {
+// due returns of which choice the next kernel is to be started first, and when; none when nothing is missing.
+func (p *pool) due() (choice Choice, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, shelf := range p.shelves {
+	for c, shelf := range p.shelves {
 		if len(shelf.ready) >= p.size {
 			continue
 		}
@@ -152,11 +157,11 @@ func (p *pool) due() (language string, at time.Time) {
 			when = later(calm, shelf.missing)
 		}
 		when = later(when, shelf.notBefore)
-		if language == "" || when.Before(at) {
-			language, at = name, when
+		if choice == (Choice{}) || when.Before(at) {
+			choice, at = c, when
 		}
 	}
-	return language, at
+	return choice, at
 }
 
 func later(a, b time.Time) time.Time {
@@ -167,20 +172,24 @@ func later(a, b time.Time) time.Time {
 }
 
 // fill starts one kernel.
-func (p *pool) fill(language string) {
+func (p *pool) fill(choice Choice) {
 	if p.short() {
-		p.failedStart(language, fault.New(fault.Unavailable, "memory is short on this host"))
+		p.failedStart(choice, fault.New(fault.Unavailable, "memory is short on this host"))
 		return
 	}
-	k, err := p.launch(language)
+	k, err := p.launch(choice)
 	if err != nil {
 		if p.ctx.Err() == nil {
-			p.failedStart(language, err)
+			p.failedStart(choice, err)
 		}
 		return
 	}
 	p.mu.Lock()
-	shelf := p.shelves[language]
+	shelf := p.shelves[choice]
+	if shelf == nil { // it was given up meanwhile
+		shelf = &poolShelf{}
+		p.shelves[choice] = shelf
+	}
 	shelf.ready = append(shelf.ready, k)
 	shelf.failed, shelf.problem, shelf.missing = 0, "", time.Now()
 	p.mu.Unlock()
@@ -188,15 +197,18 @@ func (p *pool) fill(language string) {
 }
 
 // failedStart puts off the next start. Only the first of several failures is told loudly.
-func (p *pool) failedStart(language string, err error) {
+func (p *pool) failedStart(choice Choice, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shelf := p.shelves[language]
+	shelf := p.shelves[choice]
+	if shelf == nil {
+		return // it was given up meanwhile
+	}
 	log := p.m.cfg.Logger.Debug
 	if shelf.failed == 0 {
 		log = p.m.cfg.Logger.Warn
 	}
-	log("no kernel for the pool", "language", language, "error", err, "hint", fault.Hint(err))
+	log("no kernel for the pool", "language", choice.Language, "profile", choice.Profile, "image", choice.Image, "error", err, "hint", fault.Hint(err))
 	shelf.notBefore = time.Now().Add(min(poolPause<<min(shelf.failed, 10), maxPoolPause))
 	shelf.failed++
 	shelf.problem = "a kernel could not be started, and the log says why"
@@ -233,24 +245,24 @@ func (p *pool) watch(k *pooled) {
 	}
 }
 
-// has tells whether there is a kernel of a language.
-func (p *pool) has(language string) bool {
+// has tells whether there is a kernel of a choice.
+func (p *pool) has(choice Choice) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shelf := p.shelves[language]
+	shelf := p.shelves[choice]
 	return shelf != nil && len(shelf.ready) > 0
 }
 
-// pop takes a kernel of a language from the pool, for the caller to check; nil when there is none.
-func (p *pool) pop(language string) *pooled {
+// pop takes a kernel of a choice from the pool, for the caller to check; nil when there is none.
+func (p *pool) pop(choice Choice) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shelf := p.shelves[language]
+	shelf := p.shelves[choice]
 	if shelf == nil || len(shelf.ready) == 0 {
 		return nil
 	}
 	k := shelf.ready[0]
-	p.drop(shelf, 0)
+	p.drop(k, 0)
 	return k
 }
 
@@ -258,19 +270,27 @@ func (p *pool) pop(language string) *pooled {
 func (p *pool) remove(k *pooled) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shelf := p.shelves[k.language]
-	i := slices.Index(shelf.ready, k)
+	i := -1
+	if shelf := p.shelves[k.choice]; shelf != nil {
+		i = slices.Index(shelf.ready, k)
+	}
 	if i >= 0 {
-		p.drop(shelf, i)
+		p.drop(k, i)
 	}
 	return i >= 0
 }
 
-// drop takes the i-th kernel from a shelf. The caller holds p.mu.
-func (p *pool) drop(shelf *poolShelf, i int) {
-	close(shelf.ready[i].left)
+// drop takes a kernel, the i-th, from its shelf, and the shelf away with the last one if nobody wants more. The caller holds
+// p.mu.
+func (p *pool) drop(k *pooled, i int) {
+	close(k.left)
+	shelf := p.shelves[k.choice]
 	shelf.ready = slices.Delete(shelf.ready, i, i+1)
 	shelf.missing = time.Now()
+	if len(shelf.ready) == 0 && p.forgotten(k.choice) {
+		delete(p.shelves, k.choice)
+		delete(p.wanted, k.choice)
+	}
 	p.wake()
 }
 
@@ -309,8 +329,10 @@ func (p *pool) stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stats := PoolStats{Size: p.size, Ready: map[string]int{}}
-	for language, shelf := range p.shelves {
-		stats.Ready[language] = len(shelf.ready)
+	for choice, shelf := range p.shelves {
+		if choice.Image == "" && choice.Profile == DefaultProfile {
+			stats.Ready[choice.Language] = len(shelf.ready)
+		}
 		if shelf.problem != "" {
 			stats.Problem = shelf.problem
 		}

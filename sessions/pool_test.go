@@ -203,7 +203,7 @@ func TestPoolChecksBeforeItGives(t *testing.T) {
 		"died":                  func(_ *Manager, p *imageProvisioner) { p.last().die(kernels.Death{Cause: "killed"}) },
 		"frozen":                func(_ *Manager, p *imageProvisioner) { p.last().frozen.Store(true) },
 		"image changed":         func(_ *Manager, p *imageProvisioner) { p.image.Store(&newer) },
-		"limits changed":        func(m *Manager, _ *imageProvisioner) { m.cfg.Limits.Memory = 1 << 30 },
+		"limits changed":        func(m *Manager, _ *imageProvisioner) { m.cfg.Profiles[DefaultProfile] = Profile{} },
 		"language's image name": func(m *Manager, _ *imageProvisioner) { m.cfg.Runtimes["python"] = Runtime{Image: "other"} },
 	} {
 		t.Run(name, func(t *testing.T) {

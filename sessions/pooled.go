@@ -16,7 +16,7 @@ import (
 
 // pooled is a kernel that has no session yet.
 type pooled struct {
-	language string
+	choice Choice
 	// spec is what it was launched as, without what is its own; image is what the image's name stood for then.
 	spec   kernels.Spec
 	image  string
@@ -39,17 +39,17 @@ func (l *lateOutput) add(out kernels.Output, msgID string) (held bool) {
 }
 
 // launch starts a kernel for the pool and waits until it is ready.
-func (p *pool) launch(language string) (*pooled, error) {
+func (p *pool) launch(choice Choice) (*pooled, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.m.cfg.StartTimeout)
 	defer cancel()
 	folder, err := p.m.workspaces.spare()
 	if err != nil {
 		return nil, err
 	}
-	spec := p.m.spec(language)
-	k := &pooled{language: language, spec: spec, image: p.image(ctx, spec.Image), folder: folder, left: make(chan struct{})}
+	spec := p.m.spec(choice)
+	k := &pooled{choice: choice, spec: spec, image: p.image(ctx, spec.Image), folder: folder, left: make(chan struct{})}
 	spec.ID, spec.Workspace = newKernelID(), folder.dir
-	spec.Labels = map[string]string{"pool": language}
+	spec.Labels = map[string]string{"pool": choice.Language}
 	handle, err := p.m.cfg.Provisioner.Launch(ctx, spec)
 	if err != nil {
 		p.m.workspaces.discard(folder)
@@ -65,7 +65,7 @@ func (p *pool) launch(language string) (*pooled, error) {
 		k.kernel.client = nil
 	}
 	if err == nil {
-		p.m.spoken.note(language, k.kernel.client.Info())
+		p.m.spoken.note(choice.Language, k.kernel.client.Info())
 		err = p.warmUp(ctx, k)
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (k *pooled) answers(ctx context.Context) error {
 // check tells whether a kernel can be handed over: it is what would be launched now, and its shim answers and has not told
 // of its end. Whether the kernel itself answers was seen not long ago: see watch.
 func (p *pool) check(ctx context.Context, k *pooled) error {
-	if !reflect.DeepEqual(k.spec, p.m.spec(k.language)) {
+	if !reflect.DeepEqual(k.spec, p.m.spec(k.choice)) {
 		return errors.New("its configuration has changed")
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
@@ -171,7 +171,7 @@ func (p *pool) image(ctx context.Context, name string) string {
 // throwAway ends a kernel that nobody uses, with its folder.
 func (p *pool) throwAway(k *pooled, why string) {
 	if why != "" {
-		p.m.cfg.Logger.Info("a pooled kernel is thrown away", "language", k.language, "why", why)
+		p.m.cfg.Logger.Info("a pooled kernel is thrown away", "language", k.choice.Language, "why", why)
 	}
 	if err := k.kernel.dispose(0); err != nil {
 		p.m.cfg.Logger.Error("a pooled kernel could not be stopped", "error", err)
@@ -182,15 +182,15 @@ func (p *pool) throwAway(k *pooled, why string) {
 // adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
 func (s *session) adopt(ctx context.Context) bool {
 	m := s.manager
-	m.pool.want(s.language)
+	m.pool.want(s.choice)
 	if m.workspaces.known(s.key) && m.workspaces.away(ctx) {
 		return false // its files are in the engine's volume, out of reach
 	}
-	for k := m.pool.pop(s.language); k != nil; k = m.pool.pop(s.language) {
+	for k := m.pool.pop(s.choice); k != nil; k = m.pool.pop(s.choice) {
 		// The kernel is checked while it gets the files: they would be at home in the folder without it, too.
 		checked := make(chan error, 1)
 		go func() { checked <- m.pool.check(ctx, k) }()
-		used, ran, giveErr := m.workspaces.give(s.key, s.language, k.folder)
+		used, ran, giveErr := m.workspaces.give(s.key, s.choice.Language, k.folder)
 		if err := errors.Join(<-checked, giveErr); err != nil {
 			m.running.Go(func() { m.pool.throwAway(k, err.Error()) })
 		} else {

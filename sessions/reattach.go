@@ -163,7 +163,7 @@ func (s *session) reattach(ctx context.Context, l left) error {
 		return attachError(err)
 	}
 	k := &kernel{handle: handle, used: true}
-	dir, used, err := s.manager.workspaces.acquire(s.key, s.language)
+	dir, used, err := s.manager.workspaces.acquire(s.key, s.choice.Language)
 	if err != nil {
 		return errors.Join(err, s.giveUpAttaching(k))
 	}

@@ -12,7 +12,7 @@ import (
 // Recover finds again the kernels that an earlier process in this one's place has left running, and takes up their sessions:
 // it returns when each is connected, or known to be lost, or ctx ends; the sessions go on with that by themselves. It must be
 // called before any session is used. Unknown are kernels that no session can use: nobody knows them, or their session was
-// closed, has another kernel by now, or has a language that is not offered any more. They are for the caller to stop. Those
+// closed, has another kernel by now, or has a language or a profile that is not offered any more. They are for the caller to stop. Those
 // whose session another process goes on with are neither.
 //
 // A kernel that the provisioner does not name is told of by its session, when that is used next.
@@ -34,7 +34,7 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 		k, ok := known[ref.KernelID]
 		switch {
 		case ok && k.Session.Held:
-		case !ok || !m.offers(k.Session.Language):
+		case !ok || !m.offers(k.Session.choice()):
 			unknown = append(unknown, ref)
 		default:
 			if s := m.takeBack(k.Session); s != nil {
@@ -43,11 +43,6 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 		}
 	}
 	return unknown, awaitSettled(ctx, taken)
-}
-
-func (m *Manager) offers(language string) bool {
-	_, ok := m.cfg.Runtimes[language]
-	return ok
 }
 
 // takeOver makes a session of one that a process has left which does not live any more: its kernel may run still, or nobody
@@ -89,7 +84,7 @@ func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
 
 // orphaned tells whether nobody has ended a session that has had a kernel, nor goes on with it.
 func (m *Manager) orphaned(past StoredSession) bool {
-	return !past.Held && past.Closed.IsZero() && past.Generations > 0 && m.offers(past.Language)
+	return !past.Held && past.Closed.IsZero() && past.Generations > 0 && m.offers(past.choice())
 }
 
 // takeBack makes a session of one in the store; what its runner does first is to look for its kernel. It is nil when
@@ -101,7 +96,7 @@ func (m *Manager) takeBack(past StoredSession) *session {
 	if s := m.sessions[k]; s != nil || m.closed {
 		return s
 	}
-	return m.add(k, past.Language, false)
+	return m.add(k, past.choice(), false)
 }
 
 // mintedID tells whether an id may be one of mintID. The store does not know which were.

@@ -17,8 +17,9 @@ type RestoreOptions struct {
 	Generation int
 	// Timeout bounds all cells together; 0 means the default of one cell.
 	Timeout time.Duration
-	// Caller says who asks; see Request.
+	// Caller says who asks, and Permit what he may; see Request.
 	Caller string
+	Permit func(profile string) error
 	// Began is told each cell that was sent; nil: nobody is.
 	Began func(*Execution)
 }
@@ -58,16 +59,16 @@ const maxRestored = 1000
 // readsInput is why a cell is skipped.
 const readsInput = "it reads input()"
 
-// Language is what cells of a session run in, whether it runs or not; NotFound if there is no such session.
-func (m *Manager) Language(ctx context.Context, o Owner, id string) (string, error) {
+// Choice is what a session is made of, whether it runs or not; NotFound if there is no such session.
+func (m *Manager) Choice(ctx context.Context, o Owner, id string) (Choice, error) {
 	s, err := m.find(ctx, o, id)
 	if err == nil {
-		return s.language, nil
+		return s.choice, nil
 	}
 	if stored, storeErr := m.stored(ctx, o, id); storeErr == nil {
-		return stored.Language, nil
+		return stored.choice(), nil
 	}
-	return "", err
+	return Choice{}, err
 }
 
 // RestoreSession runs the successful cells of a session's lost kernels again, in their order, on the kernel that it has
@@ -76,11 +77,11 @@ func (m *Manager) Language(ctx context.Context, o Owner, id string) (string, err
 // tells which cell each of them repeats. The error is Conflict while the generation lives that is to be restored, and while
 // another call restores the session, NotFound when there is nothing to run again.
 func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts RestoreOptions) (RestoreReport, error) {
-	total, err := m.cfg.timeout(opts.Timeout)
+	choice, err := m.Choice(ctx, o, id)
 	if err != nil {
 		return RestoreReport{}, err
 	}
-	language, err := m.Language(ctx, o, id)
+	total, err := m.cfg.Profiles[choice.Profile].timeout(opts.Timeout)
 	if err != nil {
 		return RestoreReport{}, err
 	}
@@ -98,7 +99,7 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	ctx, cancel := context.WithTimeoutCause(ctx, total, fault.New(fault.Timeout, "%s", timeUp))
 	defer cancel()
 	r := restoration{
-		m: m, owner: o, id: id, language: language, opts: opts, deadline: began.Add(total), timeUp: timeUp, report: report,
+		m: m, owner: o, id: id, language: choice.Language, opts: opts, deadline: began.Add(total), timeUp: timeUp, report: report,
 	}
 	for _, c := range cells {
 		if r.report.Stopped = r.next(ctx, c); r.report.Stopped != "" {
@@ -251,7 +252,7 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 		return r.timeUp
 	}
 	e, err := r.m.Execute(ctx, r.owner, Request{
-		SessionID: r.id, Language: r.language, Code: c.Code, Timeout: left, Caller: r.opts.Caller, restores: done.Original,
+		SessionID: r.id, Language: r.language, Code: c.Code, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
 	})
 	if err != nil {
 		return err.Error()

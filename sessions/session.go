@@ -20,11 +20,11 @@ type key struct {
 
 // session is one (owner, id). Fields above mu never change; kernel and gauge belong to the runner's goroutine alone.
 type session struct {
-	manager  *Manager
-	key      key
-	language string
-	created  time.Time
-	log      *slog.Logger
+	manager *Manager
+	key     key
+	choice  Choice
+	created time.Time
+	log     *slog.Logger
 	// after is closed when an earlier session of the same id is gone, so that two kernels never share a workspace.
 	after  <-chan struct{}
 	ctx    context.Context
@@ -88,9 +88,9 @@ func (e *ending) Error() string { return e.cause }
 
 // Info describes a session.
 type Info struct {
-	ID       string
-	Language string
-	State    State
+	ID string
+	Choice
+	State State
 	// Generation counts the kernels that the session has had, Executions its cells.
 	Generation, Executions int
 	Created, LastUsed      time.Time
@@ -106,7 +106,7 @@ func (s *session) info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
-		ID: s.key.id, Language: s.language, State: s.state, Generation: s.generation, Executions: s.cells,
+		ID: s.key.id, Choice: s.choice, State: s.state, Generation: s.generation, Executions: s.cells,
 		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(),
 	}
 	if s.running != nil {
@@ -142,7 +142,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	s.wanted = s.wanted || !minted
 	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)
 	e := &Execution{
-		session: s, id: s.key.id, language: s.language, number: s.cells, msgID: msgID,
+		session: s, id: s.key.id, choice: s.choice, number: s.cells, msgID: msgID,
 		code: r.Code, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes, s.cells, msgID), done: make(chan struct{}), cancelled: make(chan struct{}),

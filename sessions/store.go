@@ -21,8 +21,8 @@ import (
 // a damaged file) returns *fault.Error of kind Unavailable with a hint for the operator. That is nothing to stop for: the
 // caller goes on in memory and tries again later. Methods may be called concurrently.
 type Store interface {
-	// Open claims a session for this process and makes it if it is not there. Owner, ID, Language and Created are the
-	// caller's; of a session that is there, Created stays. It returns the session as it was before, with its Ref,
+	// Open claims a session for this process and makes it if it is not there. Owner, ID, Language, Profile, Image and
+	// Created are the caller's; of a session that is there, Created stays. It returns the session as it was before, with its Ref,
 	// so that the caller knows where to go on and what an earlier process left unfinished. Opening again what this process
 	// has claimed is allowed. The error is Conflict when another process that is alive has the session.
 	Open(ctx context.Context, s StoredSession) (StoredSession, error)
@@ -90,7 +90,9 @@ type StoredSession struct {
 	// Workspace is the opaque name of its folder, empty while it has none.
 	Workspace string
 	Language  string
-	Created   time.Time
+	// Profile and Image are those of Choice. No profile is the default one, of a session from before there were any.
+	Profile, Image string
+	Created        time.Time
 	// Used is when a kernel or a cell of it last began, or a cell last produced something or ended.
 	Used time.Time
 	// Closed is when it was closed, zero while it is not. Why says why, in the words of a sentence's end.

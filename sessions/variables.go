@@ -59,8 +59,8 @@ func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables,
 	if err != nil {
 		return Variables{}, err
 	}
-	if m.cfg.Runtimes[s.language].Variables == "" {
-		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.language).
+	if m.cfg.Runtimes[s.choice.Language].Variables == "" {
+		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.choice.Language).
 			WithHint("print what you want to know")
 	}
 	return askIdle(ctx, s, s.inspect)
@@ -75,7 +75,7 @@ func (s *session) inspect() (Variables, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
 	defer cancel()
 	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{
-		Silent: true, UserExpressions: map[string]string{"v": s.manager.cfg.Runtimes[s.language].Variables},
+		Silent: true, UserExpressions: map[string]string{"v": s.manager.cfg.Runtimes[s.choice.Language].Variables},
 	})
 	if err != nil {
 		return Variables{}, fault.New(fault.Unavailable, "the variables could not be inspected: %w", err)

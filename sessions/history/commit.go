@@ -29,9 +29,9 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 	if errors.Is(err, sql.ErrNoRows) {
 		found = want
 		found.Ref, found.Created = newRef(), want.Created.UTC()
-		return found, w.exec(`INSERT INTO sessions (id, issuer, subject, name, language, created, used, holder)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, found.Ref, want.Owner.Issuer, want.Owner.Subject, want.ID, want.Language,
-			nanos(want.Created), nanos(time.Now()), s.holder)
+		return found, w.exec(`INSERT INTO sessions (id, issuer, subject, name, language, profile, image, created, used, holder)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, found.Ref, want.Owner.Issuer, want.Owner.Subject, want.ID, want.Language,
+			want.Profile, want.Image, nanos(want.Created), nanos(time.Now()), s.holder)
 	}
 	if err != nil {
 		return found, err
@@ -40,8 +40,8 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 		return found, heldError(want.ID)
 	}
 	found.Held = holder == s.holder
-	return found, w.exec("UPDATE sessions SET holder = ?, language = ?, closed = NULL, why = '' WHERE id = ?",
-		s.holder, want.Language, found.Ref)
+	return found, w.exec("UPDATE sessions SET holder = ?, language = ?, profile = ?, image = ?, closed = NULL, why = '' WHERE id = ?",
+		s.holder, want.Language, want.Profile, want.Image, found.Ref)
 }
 
 // newRef draws a name for a session. Counted ones would be used again when the last session is deleted, and whoever still

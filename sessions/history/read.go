@@ -11,12 +11,12 @@ import (
 	"cellblock/sessions"
 )
 
-const selectSession = `SELECT id, issuer, subject, name, workspace, language, created, used, closed, why, holder,
+const selectSession = `SELECT id, issuer, subject, name, workspace, language, profile, image, created, used, closed, why, holder,
 	generations, executions, bytes FROM sessions`
 
 func scanSession(row scanner) (s sessions.StoredSession, holder string, err error) {
 	var created, used, closed sql.NullInt64
-	err = row.Scan(&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &created, &used, &closed,
+	err = row.Scan(&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &s.Profile, &s.Image, &created, &used, &closed,
 		&s.Why, &holder, &s.Generations, &s.Executions, &s.Bytes)
 	s.Created, s.Used, s.Closed = at(created), at(used), at(closed)
 	return s, holder, err

@@ -15,7 +15,7 @@ func (s *Store) Running(ctx context.Context) ([]sessions.StoredKernel, error) {
 		var seq int64
 		var created, used, started sql.NullInt64
 		p, g := &k.Session, &k.Generation
-		err = row.Scan(&p.Ref, &p.Owner.Issuer, &p.Owner.Subject, &p.ID, &p.Workspace, &p.Language, &created, &used, &holder,
+		err = row.Scan(&p.Ref, &p.Owner.Issuer, &p.Owner.Subject, &p.ID, &p.Workspace, &p.Language, &p.Profile, &p.Image, &created, &used, &holder,
 			&p.Generations, &p.Executions, &p.Bytes, &ref, &seq, &started)
 		if err != nil {
 			return k, err
@@ -23,7 +23,7 @@ func (s *Store) Running(ctx context.Context) ([]sessions.StoredKernel, error) {
 		p.Created, p.Used, p.Held = at(created), at(used), s.held(holder)
 		g.Number, g.Seq, g.Started = p.Generations, uint64(seq), at(started)
 		return k, json.Unmarshal([]byte(ref), &g.Ref)
-	}, `SELECT s.id, s.issuer, s.subject, s.name, s.workspace, s.language, s.created, s.used, s.holder,
+	}, `SELECT s.id, s.issuer, s.subject, s.name, s.workspace, s.language, s.profile, s.image, s.created, s.used, s.holder,
 		s.generations, s.executions, s.bytes, g.ref, g.seq, g.started
 		FROM sessions s JOIN generations g ON g.session = s.id AND g.number = s.generations
 		WHERE s.closed IS NULL AND s.deleted = 0 AND g.ended IS NULL`)

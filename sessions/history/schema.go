@@ -88,6 +88,9 @@ var migrations = []string{
 	CREATE INDEX outputs_blob ON outputs (blob, size) WHERE blob IS NOT NULL;`,
 	// How far each audit log of the installation has been written, sealed by that.
 	`CREATE TABLE audit_heads (log TEXT PRIMARY KEY, head TEXT NOT NULL);`,
+	// What a session's first call chose.
+	`ALTER TABLE sessions ADD COLUMN profile TEXT NOT NULL DEFAULT '';
+	ALTER TABLE sessions ADD COLUMN image TEXT NOT NULL DEFAULT '';`,
 }
 
 // auditHeadsVersion is the first version that has the table audit_heads.

@@ -146,15 +146,18 @@ func (m *Memory) Open(ctx context.Context, want sessions.StoredSession) (session
 	}
 	before := s.StoredSession
 	before.Held = s.holder == m.holder
-	s.holder, s.Language, s.Closed, s.Why = m.holder, want.Language, time.Time{}, ""
+	s.holder, s.Language, s.Profile, s.Image, s.Closed, s.Why = m.holder, want.Language, want.Profile, want.Image, time.Time{}, ""
 	return before, nil
 }
 
 func (d *memoryDisk) add(want sessions.StoredSession) *memorySession {
 	d.last++
 	s := &memorySession{
-		StoredSession: sessions.StoredSession{Ref: d.last, Owner: want.Owner, ID: want.ID, Language: want.Language, Created: want.Created.UTC(), Used: time.Now().UTC()},
-		generations:   map[int]*sessions.StoredGeneration{}, executions: map[int]*memoryExecution{},
+		StoredSession: sessions.StoredSession{
+			Ref: d.last, Owner: want.Owner, ID: want.ID, Language: want.Language, Profile: want.Profile, Image: want.Image,
+			Created: want.Created.UTC(), Used: time.Now().UTC(),
+		},
+		generations: map[int]*sessions.StoredGeneration{}, executions: map[int]*memoryExecution{},
 	}
 	d.sessions[d.last] = s
 	return s
