@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"cellblock/internal/frames"
 	"cellblock/internal/words"
 	"cellblock/kernels"
 )
@@ -53,27 +53,19 @@ type traceback struct {
 }
 
 var (
-	rule    = regexp.MustCompile(`^-{20,}$`)
-	heading = regexp.MustCompile(`^(\S+ +)?Traceback \(most recent call last\):?$`)
-	// A frame begins with the place: "Cell In[1], line 3", "Input In [1], in <cell line: 3>()", "File x.py:2, in f(x)".
-	frameAt = regexp.MustCompile(`^ {0,2}(Cell In ?\[|Input In ?\[|File )`)
-	library = regexp.MustCompile(`^ {0,2}File (<frozen|[^</~]|\S*/(site-packages|dist-packages|node_modules|lib/python[\d.]*)/)`)
-	// Functions of the kernel's own program, which has no file: what input() and threads' work go through.
-	ownFrame = regexp.MustCompile(`^ {0,2}File <string>:\d+, in (\S+\.)?(line_of_input|submit_in_cell|work_in|bootstrap_in_cell)\(`)
 	// What stands between an exception and the one that it led to.
-	linked  = regexp.MustCompile(`^(The above exception was the direct cause|During handling of the above exception)`)
-	counted = regexp.MustCompile(`^( {0,2}(?:Cell In ?\[|Input In ?\[|File <ipython-input-))(\d+)`)
-	arrow   = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
+	linked = regexp.MustCompile(`^(The above exception was the direct cause|During handling of the above exception)`)
+	arrow  = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
 )
 
 // add takes one element of a traceback.
 func (t *traceback) add(element string) {
 	lines := strings.Split(element, "\n")
-	if frameAt.MatchString(lines[0]) {
+	if frames.Begin(lines[0]) {
 		t.addFrame(lines)
 		return
 	}
-	lines = slices.DeleteFunc(lines, func(l string) bool { return rule.MatchString(l) || heading.MatchString(l) })
+	lines = slices.DeleteFunc(lines, frames.Ornament)
 	if len(lines) == 0 || strings.Join(lines, "") == "" {
 		return
 	}
@@ -86,31 +78,18 @@ func (t *traceback) add(element string) {
 
 // addFrame takes the lines of a frame. A syntax error's element goes on with its message, which is not indented.
 func (t *traceback) addFrame(lines []string) {
-	f := frame{header: renumbered(lines[0], t.shift), user: !library.MatchString(lines[0])}
+	f := frame{header: frames.Renumbered(lines[0], t.shift), user: !frames.Library(lines[0])}
 	end := 1
 	for end < len(lines) && (lines[end] == "" || strings.HasPrefix(lines[end], " ") || arrow.MatchString(lines[end])) {
 		end++
 	}
 	f.body = running(lines[1:end])
-	if !ownFrame.MatchString(lines[0]) {
+	if !frames.Kernel(lines[0]) {
 		t.frames = append(t.frames, f)
 	}
 	if end < len(lines) {
 		t.message(lines[end:])
 	}
-}
-
-// renumbered writes a frame's header with the session's number of the cell: after a restart the kernel counts anew.
-func renumbered(header string, shift int) string {
-	m := counted.FindStringSubmatch(header)
-	if m == nil {
-		return header
-	}
-	n, err := strconv.Atoi(m[2])
-	if err != nil || n+shift < 1 {
-		return header
-	}
-	return m[1] + strconv.Itoa(n+shift) + header[len(m[0]):]
 }
 
 // running keeps of a frame's source only the line that was running, if one is marked; else all of it, the caret of a

@@ -26,6 +26,7 @@ var layers = []layer{
 	},
 	{"e2e/...", []string{"..."}, "tests may see everything"},
 	{"examples/...", nil, "an example shows what anybody's client can do, so it has only public libraries"},
+	{"web/render/...", []string{"web/render/...", "kernels", "internal/..."}, "what outputs look like depends on nothing but them; whose they are is not its business"},
 	{
 		"web/...", []string{"web/...", "mcpserver/...", "sessions", "kernels", "auth", "images", "internal/..."},
 		"web is the outermost face; engines and kernels' insides are not its business",
@@ -90,6 +91,10 @@ var libraries = []library{
 	{"github.com/golang-jwt/jwt", []string{"auth"}, "tokens are read in one place"},
 	{"github.com/MicahParks", []string{"auth"}, "tokens are read in one place"},
 	{"modernc.org/sqlite", []string{"sessions/history"}, "only one store knows SQLite; everybody else knows sessions.Store"},
+	{"github.com/alecthomas/chroma", []string{"web/render"}, "hostile text becomes HTML in one place"},
+	{"github.com/buildkite/terminal-to-html", []string{"web/render"}, "hostile text becomes HTML in one place"},
+	{"github.com/microcosm-cc/bluemonday", []string{"web/render/..."}, "hostile text becomes HTML in one place"},
+	{"github.com/yuin/goldmark", []string{"web/render"}, "hostile text becomes HTML in one place"},
 	{"github.com/spf13", []string{"cmd/..."}, "only cmd knows flags"},
 	{"github.com/knadh/koanf", []string{"cmd/..."}, "only cmd knows where configuration comes from"},
 }

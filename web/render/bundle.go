@@ -1,0 +1,164 @@
+package render
+
+import (
+	"encoding/json"
+	"html"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cellblock/internal/words"
+	"cellblock/kernels"
+)
+
+// Links gives the addresses at which an output's forms are served: Raw one MIME type as it is, Frame the document of FrameOf.
+type Links interface {
+	Raw(mime string) string
+	Frame() string
+}
+
+// pictures are the images that browsers show, the best first.
+var pictures = []string{"image/svg+xml", "image/png", "image/jpeg", "image/webp", "image/gif", "image/avif"}
+
+// IsPicture tells whether a MIME type is an image that may be served to an <img>.
+func IsPicture(mime string) bool { return slices.Contains(pictures, mime) }
+
+// Bundle is what a display or a result shows: its richest form.
+func Bundle(out kernels.Output, links Links) template.HTML {
+	if IsLibrary(out) {
+		return remark("A library for the outputs that follow was loaded here (" + words.Bytes(size(out)) + ").")
+	}
+	if made, ok := shownHTML(out, links); ok {
+		return made
+	}
+	for _, mime := range pictures {
+		if _, ok := out.Data[mime]; ok {
+			return picture(mime, out, links)
+		}
+	}
+	if made, ok := textForm(out); ok {
+		return made
+	}
+	return other(out, links)
+}
+
+// shownHTML is the form of a bundle that is HTML or a script, if it has one that shows something.
+func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
+	if !needsFrame(out.Data) {
+		return "", false
+	}
+	source := textOf(out.Data["text/html"])
+	_, script := out.Data["application/javascript"]
+	_, bokeh := out.Data["application/vnd.bokehjs_exec.v0+json"]
+	if made, ok := HTML(source); ok && !script && !bokeh {
+		if strings.TrimSpace(source) == "" {
+			return "", false
+		}
+		return made, true
+	}
+	return template.HTML(frame(links.Frame())), true
+}
+
+// textForm is the form of a bundle that is a text of some kind.
+func textForm(out kernels.Output) (template.HTML, bool) {
+	if raw, ok := out.Data["text/markdown"]; ok {
+		return Markdown(textOf(raw)), true
+	}
+	if raw, ok := out.Data["text/latex"]; ok {
+		return LaTeX(textOf(raw)), true
+	}
+	if raw, ok := out.Data["application/json"]; ok {
+		return JSON(raw), true
+	}
+	if mime := chart(out.Data); mime != "" {
+		return remark("A chart for a notebook program ("+mime+"), which has no HTML of its own. It can be had as HTML: Plotly with pio.renderers.default = \"notebook\", "+
+			"Altair with alt.renderers.enable(\"html\", inline=True).") + JSON(out.Data[mime]), true
+	}
+	if raw, ok := out.Data["text/plain"]; ok {
+		return `<pre class="text">` + joined(Terminal(textOf(raw))) + `</pre>`, true
+	}
+	return "", false
+}
+
+// chart is the type of a chart's description, which a notebook program would draw.
+func chart(data map[string]json.RawMessage) string {
+	for mime := range data {
+		if strings.HasPrefix(mime, "application/vnd.plotly.") || strings.HasPrefix(mime, "application/vnd.vega") {
+			return mime
+		}
+	}
+	return ""
+}
+
+// picture is an image that opens when one clicks on it, and can be downloaded. What it shows is said by the text beside it.
+func picture(mime string, out kernels.Output, links Links) template.HTML {
+	address := html.EscapeString(links.Raw(mime))
+	alt, _ := clip(strings.TrimSpace(textOf(out.Data["text/plain"])), 200)
+	if alt == "" || strings.HasPrefix(alt, "<") {
+		alt = "Picture made by the cell"
+	}
+	return template.HTML(`<figure class="picture"><button type="button" class="enlarge" aria-label="Enlarge the picture"><img loading="lazy" decoding="async" alt="` +
+		html.EscapeString(alt) + `" src="` + address + `"` + measures(out.Metadata, mime) + `></button><a class="save" download href="` + address + `" aria-label="Download the picture">Download</a></figure>`)
+}
+
+// measures are the width and height that a kernel gave an image, so that the page does not jump when it comes.
+func measures(metadata json.RawMessage, mime string) string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(metadata, &all) != nil {
+		return ""
+	}
+	var of struct{ Width, Height float64 }
+	if json.Unmarshal(all[mime], &of) != nil {
+		return ""
+	}
+	made := ""
+	for _, m := range []struct {
+		name  string
+		value float64
+	}{{"width", of.Width}, {"height", of.Height}} {
+		if m.value >= 1 && m.value <= 10_000 {
+			made += ` ` + m.name + `="` + strconv.FormatInt(int64(m.value), 10) + `"`
+		}
+	}
+	return made
+}
+
+// other is a bundle of which nothing can be shown.
+func other(out kernels.Output, links Links) template.HTML {
+	if len(out.Data) == 0 {
+		return ""
+	}
+	var mimes []string
+	for mime := range out.Data {
+		mimes = append(mimes, mime)
+	}
+	slices.Sort(mimes)
+	var b strings.Builder
+	b.WriteString(`<p class="remark">Nothing of this output can be shown here:`)
+	for _, mime := range mimes[:min(len(mimes), 20)] {
+		name, _ := clip(mime, 100)
+		b.WriteString(` <a download href="` + html.EscapeString(links.Raw(mime)) + `">` + html.EscapeString(name) + `</a> (` + words.Bytes(int64(len(out.Data[mime]))) + `)`)
+	}
+	return template.HTML(b.String() + `</p>`)
+}
+
+func size(out kernels.Output) (n int64) {
+	for _, raw := range out.Data {
+		n += int64(len(raw))
+	}
+	return n
+}
+
+// textOf is a value of a bundle as text: a string, the lines of a notebook's list, or JSON as it stands.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var lines []string
+	if json.Unmarshal(raw, &lines) == nil {
+		return strings.Join(lines, "")
+	}
+	return string(raw)
+}

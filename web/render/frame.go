@@ -1,0 +1,107 @@
+package render
+
+import (
+	_ "embed"
+	"encoding/json"
+	"html"
+	"strings"
+
+	"cellblock/kernels"
+)
+
+// FramePolicy is the Content-Security-Policy of a Frame's document: it may run scripts of its own, as an origin that nobody else is,
+// and reach nothing. What is left of ways out by other means than fetching (preconnect, DNS, WebRTC) is closed by ConnectionAllowlist
+// in browsers that know it.
+const FramePolicy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; style-src 'unsafe-inline'; " +
+	"img-src data: blob:; font-src data:; media-src data: blob:; worker-src blob:; connect-src 'none'; form-action 'none'; base-uri 'none'; " +
+	"frame-src 'none'; webrtc 'block'; frame-ancestors 'self'"
+
+// ConnectionAllowlist is the value of the response header Connection-Allowlist that lets a document connect to nobody.
+const ConnectionAllowlist = "()"
+
+//go:embed frame.js
+var frameScript string
+
+//go:embed amd.js
+var amdScript string
+
+const frameStyle = `html{color-scheme:light}body{margin:0;padding:4px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1c1c1c;overflow-x:auto}` +
+	`.cellblock-blocked{margin:0 0 8px;padding:8px 10px;border-left:3px solid #b26a00;background:#fff6e5;color:#5c3700;font-size:13px}`
+
+// FrameOf is the document in which an output that needs scripts is shown, alone. It begins with what libraries have loaded before
+// it in the same kernel (IsLibrary), because each output's document is its own. It reports its height to the page around it, and
+// says where something was blocked that would have come from the network.
+func FrameOf(out kernels.Output, libraries []kernels.Output) string {
+	var b strings.Builder
+	b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Output</title><style>` + frameStyle + `</style><script>` + frameScript + `</script>`)
+	inner := scripted(out)
+	before := make([]string, 0, len(libraries))
+	amd := usesModules(inner)
+	for _, l := range libraries {
+		before = append(before, scripted(l))
+		amd = amd || usesModules(before[len(before)-1])
+	}
+	if amd {
+		b.WriteString(`<script>` + amdScript + `</script>`)
+	}
+	b.WriteString(`</head><body>`)
+	for _, l := range before {
+		b.WriteString(`<div hidden>` + l + `</div>`)
+	}
+	b.WriteString(inner + `</body></html>`)
+	return b.String()
+}
+
+// usesModules tells whether HTML counts on a loader of AMD modules, as classic notebooks had one.
+func usesModules(source string) bool {
+	return strings.Contains(source, "require(") || strings.Contains(source, "requirejs") || strings.Contains(source, "define(")
+}
+
+// scripted is an output's HTML, and the scripts that belong to it. An SVG that is HTML's is left where it is.
+func scripted(out kernels.Output) string {
+	made := textOf(out.Data["text/html"])
+	for _, mime := range []string{"application/javascript", "application/vnd.bokehjs_load.v0+json", "application/vnd.bokehjs_exec.v0+json"} {
+		source := textOf(out.Data[mime])
+		if strings.TrimSpace(source) == "" {
+			continue
+		}
+		// The script of a bundle is no HTML: the text that would end it is written in another way.
+		made += "<script>" + scriptEnd.Replace(source) + "</script>"
+		break
+	}
+	return made
+}
+
+var scriptEnd = strings.NewReplacer("</script", `<\/script`, "</SCRIPT", `<\/SCRIPT`, "<!--", `<\!--`)
+
+// minLibrary is the least size of what is taken for a library, in bytes.
+const minLibrary = 20 << 10
+
+// IsLibrary tells whether an output only loads the library that later outputs of the same kernel need: Plotly's and Bokeh's first.
+func IsLibrary(out kernels.Output) bool {
+	if _, ok := out.Data["application/vnd.bokehjs_load.v0+json"]; ok {
+		return true
+	}
+	source := out.Data["text/html"]
+	if len(source) < minLibrary {
+		return false
+	}
+	head := string(source[:minLibrary])
+	return strings.Contains(head, "window.PlotlyConfig") && !strings.Contains(head, "newPlot(")
+}
+
+// needsFrame tells whether a bundle has what only a frame can show.
+func needsFrame(data map[string]json.RawMessage) bool {
+	for mime := range data {
+		switch mime {
+		case "text/html", "application/javascript", "application/vnd.bokehjs_exec.v0+json", "application/vnd.bokehjs_load.v0+json":
+			return true
+		}
+	}
+	return false
+}
+
+// frame is the place of a frame in the page. Its height comes when it has one.
+func frame(address string) string {
+	return `<iframe class="frame" sandbox="allow-scripts" loading="lazy" title="Interactive output" referrerpolicy="no-referrer" src="` + html.EscapeString(address) + `"></iframe>`
+}

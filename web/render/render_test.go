@@ -1,0 +1,163 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strings"
+	"testing"
+
+	"cellblock/kernels"
+)
+
+func bundle(pairs ...any) kernels.Output {
+	out := kernels.Output{Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{}}
+	for i := 0; i < len(pairs); i += 2 {
+		raw, err := json.Marshal(pairs[i+1])
+		if err != nil {
+			panic(err)
+		}
+		out.Data[pairs[i].(string)] = raw
+	}
+	return out
+}
+
+// all is what every renderer makes of a text.
+func all(text string) map[string]template.HTML {
+	made := map[string]template.HTML{
+		"python": Code("python", text), "bash": Code("bash", text), "unknown": Code(text, text), "terminal": joined(Terminal(text)), "markdown": Markdown(text), "latex": LaTeX(text),
+		"json": JSON([]byte(text)), "error": Error(kernels.ExecError{Name: text, Value: text, Traceback: []string{text, "Cell In[1], line 1\n" + text, "File " + text + "/site-packages/x.py:1"}}, 1),
+	}
+	if html, ok := HTML(text); ok {
+		made["html"] = html
+	}
+	for _, mime := range []string{"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml", "image/png", "application/json", "application/javascript", "application/pdf", text} {
+		made["a bundle of "+mime] = Bundle(bundle(mime, text, "text/plain", text), there{})
+		made["nothing but "+mime] = Bundle(bundle(mime, text), there{})
+	}
+	return made
+}
+
+func TestNothingHostileIsLeft(t *testing.T) {
+	for _, attack := range attacks {
+		for name, made := range all(attack) {
+			checkSafe(t, name+" of "+attack, made)
+		}
+	}
+}
+
+func FuzzRender(f *testing.F) {
+	for _, attack := range attacks {
+		f.Add(attack)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 2000 {
+			return
+		}
+		for name, made := range all(text) {
+			checkSafe(t, name+" of "+text, made)
+		}
+	})
+}
+
+func TestForms(t *testing.T) {
+	const dataframe = `<div><style scoped>.dataframe tbody tr th {vertical-align: top;}</style><table border="1" class="dataframe"><thead>` +
+		`<tr style="text-align: right;"><th></th><th>a</th></tr></thead><tbody><tr><th>0</th><td>1</td></tr></tbody></table></div>`
+	for name, tt := range map[string]struct {
+		made template.HTML
+		want string
+	}{
+		"a keyword":             {Code("python", "for x in y: pass"), `<span class="hl-k">for</span>`},
+		"a magic":               {Code("python", "%timeit f()\nx = 1"), `<span class="hl-magic">%timeit f()`},
+		"a shell line":          {Code("python", "!ls -l"), `<span class="hl-magic">!ls -l</span>`},
+		"help":                  {Code("python", "len?"), `<span class="hl-magic">len?</span>`},
+		"a cell in bash":        {Code("python", "%%bash\nif true; then ls; fi"), `<span class="hl-k">if</span>`},
+		"an operator":           {Code("python", "a % b"), `<span class="hl-o">%</span>`},
+		"colours":               {joined(Terminal("\x1b[31mred\x1b[0m")), `<span class="term-fg31">red</span>`},
+		"256 colours":           {joined(Terminal("\x1b[38;5;208mx")), `<span class="term-fgx208">x</span>`},
+		"a progress bar":        {joined(Terminal(" 10%|#   |\r100%|####|\n")), `100%|####|`},
+		"an indent":             {joined(Terminal("\tx")), "\tx"},
+		"a formula":             {Markdown("so $x^2$ is"), `<msup><mi>x</mi><mn>2</mn></msup>`},
+		"a displayed formula":   {Markdown("$$\nx^2\n$$"), `<math display="block">`},
+		"prices":                {Markdown("from $5 to $7"), `from $5 to $7`},
+		"a table in Markdown":   {Markdown("|a|b|\n|-|-|\n|1|2|"), `<td>1</td>`},
+		"HTML in Markdown":      {Markdown("a <b>x</b>"), `a x`},
+		"LaTeX":                 {LaTeX(`$\displaystyle \frac{x}{2}$`), `<mfrac>`},
+		"a document in LaTeX":   {LaTeX(`\begin{tabular}{l}x\end{tabular}`), `<pre class="text">\begin{tabular}`},
+		"JSON":                  {JSON([]byte(`{"b":1,"a":[1.50,"x"]}`)), `<span class="json-number">1.50</span>`},
+		"no JSON":               {JSON([]byte(`{"b":`)), `<pre class="text">{&#34;b&#34;:</pre>`},
+		"a DataFrame":           {Bundle(bundle("text/html", dataframe, "text/plain", "a"), there{}), `<table class="dataframe"><thead><tr><th></th><th>a</th></tr></thead>`},
+		"HTML with a style":     {Bundle(bundle("text/html", `<b style="color:red">x</b>`), there{}), `<iframe class="frame" sandbox="allow-scripts"`},
+		"HTML with a script":    {Bundle(bundle("text/html", `<script>1</script>`), there{}), `src="/there/frame"`},
+		"JavaScript":            {Bundle(bundle("application/javascript", `1`), there{}), `<iframe`},
+		"an image":              {Bundle(bundle("image/png", "AAAA", "text/plain", "<Figure>"), there{}), `src="/there/raw?mime=image%2Fpng"`},
+		"an SVG":                {Bundle(bundle("image/svg+xml", "<svg onload=1>"), there{}), `<img loading="lazy"`},
+		"only text":             {Bundle(bundle("text/plain", "a\x1b[1mb"), there{}), `a<span class="term-fg1">b</span>`},
+		"a PDF":                 {Bundle(bundle("application/pdf", "AAAA"), there{}), `<a download href="/there/raw?mime=application%2Fpdf">application/pdf</a>`},
+		"Plotly without HTML":   {Bundle(bundle("application/vnd.plotly.v1+json", map[string]any{"data": 1}), there{}), `pio.renderers.default`},
+		"a library is no noise": {Bundle(bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", minLibrary)), there{}), `was loaded here`},
+	} {
+		if !strings.Contains(string(tt.made), tt.want) {
+			t.Errorf("%s is\n%s\nwant in it\n%s", name, tt.made, tt.want)
+		}
+	}
+}
+
+func TestErrorFoldsLibraries(t *testing.T) {
+	made := string(Error(kernels.ExecError{Name: "KeyError", Value: "'b'", Traceback: []string{
+		"\x1b[31m---------------------------------------------------------------------------\x1b[39m",
+		"\x1b[31mKeyError\x1b[39m                                  Traceback (most recent call last)",
+		"\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 1\x1b[39m\n\x1b[32m----> \x1b[39m\x1b[32m1\x1b[39m d['b']",
+		"File /usr/lib/python3/dist-packages/a.py:1, in f()\n----> 1 x", "File /usr/lib/python3/dist-packages/b.py:1, in g()\n----> 1 y", "\x1b[31mKeyError\x1b[39m: 'b'",
+	}}, 4))
+	for _, want := range []string{
+		`<strong>KeyError</strong>: &#39;b&#39;`, `<details class="frame-of-error" open><summary>Cell In[5], line 1</summary>`, `<summary>2 frames in libraries</summary>`,
+		`<details class="frame-of-error"><summary>File /usr/lib/python3/dist-packages/b.py:1, in g()</summary>`, `<pre class="error-message"><span class="term-fg31">KeyError</span>`,
+	} {
+		if !strings.Contains(made, want) {
+			t.Errorf("no %s in\n%s", want, made)
+		}
+	}
+	if strings.Contains(made, "-----------") || strings.Contains(made, "most recent call last") {
+		t.Errorf("ornaments are left in\n%s", made)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	long := strings.Repeat("\x1b[31mx\x1b[0m\x1b[C", maxText/4)
+	many := make([]string, 5000)
+	for i := range many {
+		many[i] = "Cell In[1], line 1\n" + strings.Repeat("x", 1000)
+	}
+	for name, made := range map[string]template.HTML{
+		"a stream": joined(Terminal(long)), "code": Code("python", strings.Repeat("x=1\n", maxText)), "Markdown": Markdown(strings.Repeat("# x\n", maxText)),
+		"JSON": JSON([]byte("[" + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + strings.Repeat(",1", 100_000) + "]")), "a traceback": Error(kernels.ExecError{Traceback: many}, 0),
+		"cursors": joined(Terminal(strings.Repeat("\x1b[159Cx\n", 100_000))), "one line": joined(Terminal(strings.Repeat("\x1b[1mx", 100_000))),
+	} {
+		if len(made) > 2*maxHTML {
+			t.Errorf("%s became %d bytes", name, len(made))
+		}
+	}
+	if lines := Terminal(strings.Repeat("x\n", 3*maxLines)); len(lines) != maxLines+1 {
+		t.Errorf("%d lines", len(lines))
+	}
+	if made := JSON([]byte(fmt.Sprintf("[%s1]", strings.Repeat("1,", 10_000)))); !strings.Contains(string(made), "5,002 more") && !strings.Contains(string(made), " more</li>") {
+		t.Errorf("nothing says what is missing of a long list: %.300s", made[len(made)-300:])
+	}
+}
+
+func TestFrameOf(t *testing.T) {
+	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", minLibrary)+"</script>")
+	if !IsLibrary(library) || IsLibrary(bundle("text/html", "<p>")) {
+		t.Error("libraries are not told from others")
+	}
+	made := FrameOf(bundle("text/html", `<div>chart</div>`, "application/javascript", `x = "</script><b>"`), []kernels.Output{library})
+	for _, want := range []string{`<div>chart</div><script>x = "<\/script><b>"</script>`, `<div hidden><script>window.PlotlyConfig`, `window.define.amd`} {
+		if !strings.Contains(made, want) {
+			t.Errorf("no %s in\n%s", want, made)
+		}
+	}
+	if plain := FrameOf(bundle("text/html", `<canvas>`), nil); strings.Contains(plain, "define.amd") {
+		t.Error("a document that has no use for modules has a loader of them")
+	}
+}
