@@ -137,6 +137,7 @@ func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
 	for _, r := range s.records {
 		if r.msgID == msgID {
 			held = r.append(out)
+			s.changed()
 			s.forgetOldest()
 			return held
 		}

@@ -211,6 +211,7 @@ func (e *Execution) begin(generation int, preamble string) {
 	e.started = time.Now()
 	e.phase, e.since = PhaseRunning, e.started
 	e.generation, e.preamble = generation, preamble
+	defer e.session.changed()
 	e.session.save(ExecutionBegan{Number: e.number, Generation: generation, Started: e.started, Preamble: preamble})
 }
 
@@ -252,6 +253,7 @@ func (e *Execution) finish(result Result, err error) {
 	e.phase, e.result.Unsaved = PhaseEnded, unsaved
 	e.mu.Unlock()
 	close(e.done)
+	e.session.changed()
 	if told := e.session.manager.cfg.Ended; told != nil {
 		told(e.session.key.owner, e)
 	}

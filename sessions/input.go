@@ -75,6 +75,7 @@ func (e *Execution) Answer(id, line string) {
 	}
 	if reply := e.input.take(id); reply != nil {
 		reply(line)
+		e.session.changed()
 	}
 }
 
@@ -135,6 +136,7 @@ func (r *run) ask(out kernels.Output) {
 		in.open(Prompt{Text: out.Text, Password: out.Password}, r.reply, most, func(id string) { r.e.Refuse(id, "nobody answered within "+words.Length(most)) })
 	}
 	in.mu.Unlock()
+	r.s.changed()
 	if !attended {
 		r.reply(noInput + "nobody can be asked for input here" + inCode)
 	}

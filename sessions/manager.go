@@ -22,11 +22,12 @@ type Manager struct {
 	pool       *pool
 	bare       bool // kernels see the host's paths
 
-	spoken  spoken
-	memory  *hostMemory
-	rooms   rooms
-	waiting atomic.Int64  // cells
-	turns   chan struct{} // holds one for each cell that runs; nil: no limit
+	spoken   spoken
+	watchers watchers
+	memory   *hostMemory
+	rooms    rooms
+	waiting  atomic.Int64  // cells
+	turns    chan struct{} // holds one for each cell that runs; nil: no limit
 
 	mu        sync.Mutex
 	sessions  map[key]*session
@@ -234,6 +235,7 @@ func (m *Manager) add(k key, choice Choice, minted bool) *session {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	m.sessions[k] = s
 	m.running.Go(s.run)
+	s.changed()
 	return s
 }
 
@@ -250,6 +252,7 @@ func (m *Manager) saveNow() {
 
 // forget drops a session that has ended, and remembers why.
 func (m *Manager) forget(s *session, why *ending) {
+	defer s.changed()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cells += s.accepted()

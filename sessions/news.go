@@ -56,6 +56,7 @@ func (s *session) addLoss(cause string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.news = append(s.news, lossSentence(s.key.id, s.generation, cause, at))
+	s.loss = cause
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
 }
 

@@ -65,6 +65,7 @@ type session struct {
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
 	told        []string       // what the last cell that began was told
+	loss        string         // why the last kernel that was lost was
 	visits      visits
 	filesThere  bool    // the workspace was not empty when the session began
 	ending      *ending // set once the session takes no more cells
@@ -100,6 +101,10 @@ type Info struct {
 	Queue int
 	// Ends is when its kernel is stopped, if nothing happens before.
 	Ends End
+	// Lost says why the session has no kernel, in the words of a sentence's end; empty while it has one.
+	Lost string
+	// Last is the cell that runs, or else the last one that is in memory; nil if none is.
+	Last *Execution
 }
 
 func (s *session) info() Info {
@@ -107,7 +112,13 @@ func (s *session) info() Info {
 	defer s.mu.Unlock()
 	info := Info{
 		ID: s.key.id, Choice: s.choice, State: s.state, Generation: s.generation, Executions: s.cells,
-		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(),
+		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(), Last: s.running,
+	}
+	if s.state == Died || s.state == Culled {
+		info.Lost = s.loss
+	}
+	if n := len(s.recent); info.Last == nil && n > 0 {
+		info.Last = s.recent[n-1]
 	}
 	if s.running != nil {
 		_, started := s.running.Phase()
@@ -155,6 +166,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 		Queued: time.Now(),
 	})
 	s.queue = append(s.queue, e)
+	s.changed()
 	e.count(true)
 	s.lastUsed = time.Now()
 	s.poke()
@@ -171,6 +183,7 @@ func (s *session) putBack(e *Execution) {
 	defer s.mu.Unlock()
 	s.running = nil
 	s.queue = slices.Insert(s.queue, 0, e)
+	s.changed()
 	e.count(true)
 	s.news = append(s.told, s.news...)
 }
@@ -271,6 +284,7 @@ func (s *session) close(why *ending, deleteFiles bool) {
 	}
 	s.deleteFiles = s.deleteFiles || deleteFiles
 	s.mu.Unlock()
+	s.changed()
 	s.cancel(why)
 }
 

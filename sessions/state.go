@@ -55,4 +55,5 @@ func (s *session) setState(to State) {
 		s.manager.pool.activity(-1)
 	}
 	s.state = to
+	s.changed()
 }

@@ -8,6 +8,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/web/viewer"
 )
 
 const (
@@ -36,9 +37,9 @@ type route struct {
 }
 
 // routes is the whole site. What is not in it does not exist.
-func (cfg Config) routes(started time.Time) []route {
+func (cfg Config) routes(started time.Time, requests *shares) []route {
 	state := newHealth(cfg, started)
-	requests, bodies := newShares(cfg.Limits.Requests, cfg.Limits.PerOwner), newShares(maxBodies, ownBodies)
+	bodies := newShares(maxBodies, ownBodies)
 	table := []route{
 		{"/", []string{http.MethodGet}, anybody, indexPage(cfg.mcpURL())},
 		{mcpPath, nil, anyToken, cfg.MCP}, // which knows its methods, and the scope of each call, itself
@@ -77,12 +78,18 @@ func (cfg Config) guarded(r route, requests, bodies *shares) http.Handler {
 type router struct {
 	byPath map[string]route
 	mcpURL string
+	viewer *viewer.Viewer // nil: there is none
+	pages  http.Handler   // the viewer's
 }
 
-func newRouter(table []route, mcpURL string) *router {
-	r := &router{byPath: map[string]route{}, mcpURL: mcpURL}
-	for _, route := range table {
+func (cfg Config) router(started time.Time) *router {
+	r := &router{byPath: map[string]route{}, mcpURL: cfg.mcpURL(), viewer: cfg.Viewer}
+	requests := newShares(cfg.Limits.Requests, cfg.Limits.PerOwner)
+	for _, route := range cfg.routes(started, requests) {
 		r.byPath[route.path] = route
+	}
+	if cfg.Viewer != nil { // which has a table of its own, with who may follow what; what its callers hold counts here
+		r.pages = cfg.Viewer.Handler(func(next http.Handler) http.Handler { return noteSubject(boundRequests(requests, next)) })
 	}
 	return r
 }
@@ -90,6 +97,8 @@ func newRouter(table []route, mcpURL string) *router {
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, found := rt.byPath[r.URL.Path]
 	switch {
+	case rt.viewer != nil && (!found || r.URL.Path == "/") && rt.viewer.Has(r):
+		rt.pages.ServeHTTP(w, r)
 	case !found:
 		writeError(w, fault.New(fault.NotFound, "there is nothing at this path").
 			WithHint("MCP clients connect to %s.", rt.mcpURL))

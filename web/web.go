@@ -16,6 +16,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/mcpserver/transport"
+	"cellblock/web/viewer"
 )
 
 // Config says what is served and to whom.
@@ -46,6 +47,8 @@ type Config struct {
 	Health func(context.Context) Health
 	// Operator tells whether the caller operates the server (Health.OperatorDetail). Nil: nobody does.
 	Operator func(context.Context) bool
+	// Viewer is the pages for people. Nil: there are none.
+	Viewer *viewer.Viewer
 	// Version is shown at /health.
 	Version string
 	// Drain and Cancel are the steps of a graceful stop: end what would never end by itself, cancel what still runs
@@ -61,8 +64,8 @@ type handler struct {
 	cfg Config
 }
 
-// New returns the handler for the whole site: /mcp, /health, the metadata that OAuth clients look for, and a page for
-// people at /.
+// New returns the handler for the whole site: /mcp, /health, the metadata that OAuth clients look for, and the viewer's pages,
+// or, without a viewer, one page for people at /.
 func New(cfg Config) http.Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -76,7 +79,7 @@ func New(cfg Config) http.Handler {
 		cfg.Bearer.Logger = cfg.Logger
 	}
 	guard := cfg.guard()
-	site := http.Handler(newRouter(cfg.routes(time.Now()), cfg.mcpURL()))
+	site := http.Handler(cfg.router(time.Now()))
 	site = shareWithOrigins(transport.NewGuard(cfg.AllowedOrigins, nil), site)
 	site = guard.Require(site, func(w http.ResponseWriter, _ *http.Request, err error) { writeError(w, err) })
 	site = boundBodies(secure(site))

@@ -123,7 +123,7 @@ var asAnn = []string{"Authorization", "Bearer token-of-ann", "Content-Type", "ap
 // TestEveryRouteIsGuarded walks the table: every path, by every gate.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	s := newSite(t)
-	table := s.handler.(*handler).cfg.routes(epoch)
+	table := s.handler.(*handler).cfg.routes(epoch, newShares(0, 0))
 	open := map[string]bool{"/": true, "/health": true, "/ready": true, MetadataPath: true, MetadataPath + "/mcp": true}
 	if len(table) != len(open)+1 {
 		t.Errorf("%d routes: tell this test which of the new ones are open", len(table))

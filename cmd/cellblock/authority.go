@@ -7,6 +7,7 @@ import (
 	"cellblock/auth"
 	"cellblock/mcpserver/transport"
 	"cellblock/web"
+	"cellblock/web/viewer"
 )
 
 // openAuthority returns what verifies tokens, and in dev mode the file that holds one.
@@ -29,7 +30,7 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 }
 
 // handler is the whole site.
-func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string, certificates *web.Certificates) http.Handler {
+func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority, base string, certificates *web.Certificates, pages *viewer.Viewer) http.Handler {
 	proxies, _ := cfg.proxies() // checked with the configuration
 	bearer := auth.BearerOptions{Logger: a.logger, ScopePrefix: env.ScopePrefix}
 	if env.AsksForScopes() {
@@ -51,7 +52,8 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Limits: cfg.HTTP.limits(),
 		Health: a.webHealth, Operator: a.mcp.Operator,
-		Drain: a.dispatcher.Drain, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
+		Viewer: pages,
+		Drain:  func() { a.dispatcher.Drain(); pages.Drain() }, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	})
 }
 

@@ -52,7 +52,7 @@ container or sandbox: variables, files and plots stay between calls.`,
 	})
 	addConfigFlags(root)
 	addGroup(root, "Serve:", newServe(), newStdio())
-	addGroup(root, "Work with a server that runs:", newExec(), newFiles(), newNotebook(), newSessions(), newLogs())
+	addGroup(root, "Work with a server that runs:", newExec(), newOpen(), newFiles(), newNotebook(), newSessions(), newLogs())
 	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newBackup(), newDoctor())
 	root.AddCommand(newVersion())
 	checkArguments(root)

@@ -90,7 +90,11 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		return errors.Join(err, listener.Close())
 	}
 	defer closeCertificates(certificates)
-	handler := a.handler(cfg, env, authority, base, certificates)
+	pages, err := a.viewer(cfg, env, base)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	handler := a.handler(cfg, env, authority, base, certificates, pages)
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info(stoppingLine(a.keep))
 	})()
@@ -98,6 +102,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 		a.logger.Warn("commands will not find this server by its data folder", "error", err)
 	}
 	defer removeAddress(cfg.DataDir, a.slot.name)
+	fmt.Fprintln(os.Stderr, a.browserLine(cfg, tokenPath, base))
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
 	a.sessions.StartPool()
 	return web.Serve(graceful, forced, listener, handler)

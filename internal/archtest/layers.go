@@ -28,7 +28,7 @@ var layers = []layer{
 	{"examples/...", nil, "an example shows what anybody's client can do, so it has only public libraries"},
 	{"web/render/...", []string{"web/render/...", "kernels", "internal/..."}, "what outputs look like depends on nothing but them; whose they are is not its business"},
 	{
-		"web/...", []string{"web/...", "mcpserver/...", "sessions", "kernels", "auth", "images", "internal/..."},
+		"web/...", []string{"web/...", "audit", "mcpserver/...", "notebook", "sessions", "sessions/files", "kernels", "auth", "images", "internal/..."},
 		"web is the outermost face; engines and kernels' insides are not its business",
 	},
 	{

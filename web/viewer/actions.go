@@ -1,0 +1,83 @@
+package viewer
+
+import (
+	"net/http"
+	"time"
+
+	"cellblock/audit"
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/internal/request"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
+)
+
+// caller is what the history calls who ran a cell here.
+const caller = "viewer"
+
+func (v *Viewer) actionRoutes() []route {
+	return []route{
+		{pattern: "POST /s/{id}/interrupt", scope: scopeManage, action: "interrupt_session", handle: v.interrupt},
+		{pattern: "POST /s/{id}/restart", scope: scopeManage, action: "restart_session", handle: v.restart},
+		{pattern: "POST /s/{id}/close", scope: scopeManage, action: "close_session", handle: v.closeSession},
+	}
+}
+
+// act follows a route that changes something: within the visitor's rate, and with the audit log told before and after.
+func (v *Viewer) act(rt route, w http.ResponseWriter, r *http.Request, who visit) error {
+	info := request.FromContext(r.Context())
+	entry := audit.Entry{
+		Event: audit.Called, Request: info.ID, Address: info.Address, Issuer: who.Issuer, Subject: who.Subject, ClientID: who.ClientID,
+		Client: caller, Tool: rt.action, Session: r.PathValue("id"),
+	}
+	if rt.scope != signedIn {
+		entry.Scope = rt.scope
+	}
+	if v.Audit != nil {
+		if err := v.Audit.Require(r.Context(), entry); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	err := rt.handle(w, r, who)
+	if v.Audit != nil {
+		entry.Event, entry.Seconds, entry.Status = audit.Answered, time.Since(began).Seconds(), "ok"
+		if err != nil {
+			entry.Status, entry.Reason = fault.KindOf(err).String(), err.Error()
+		}
+		v.Audit.Append(entry)
+	}
+	return err
+}
+
+func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) error {
+	report, err := v.Sessions.Interrupt(r.Context(), who.owner, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"ran": report.Ran, "rung": report.Rung, "variables_kept": report.VariablesKept})
+}
+
+func (v *Viewer) restart(w http.ResponseWriter, r *http.Request, who visit) error {
+	info, err := v.Sessions.Restart(r.Context(), who.owner, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"generation": info.Generation})
+}
+
+func (v *Viewer) closeSession(w http.ResponseWriter, r *http.Request, who visit) error {
+	deletes := r.URL.Query().Get("files") == "delete"
+	if deletes && !who.can(scopeFilesWrite) {
+		return auth.NeedsScope("deleting files", mcpserver.ScopeFilesWrite)
+	}
+	if err := v.Sessions.Close(r.Context(), who.owner, r.PathValue("id"), sessions.CloseOptions{DeleteFiles: deletes}); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{})
+}
+
+// operates tells whether a visitor may see how the server is: who has the scope for it and, in dev mode, everybody.
+func (v *Viewer) operates(who visit) bool {
+	return who.Subject != "" && (v.Dev || who.can(mcpserver.ScopeAdmin))
+}

@@ -1,0 +1,34 @@
+// Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
+function dialog(title, content, buttons) {
+  const box = document.createElement('dialog');
+  const heading = Object.assign(document.createElement('h2'), {textContent: title, id: `dialog-${Date.now()}`});
+  box.setAttribute('aria-labelledby', heading.id);
+  const form = Object.assign(document.createElement('form'), {method: 'dialog'});
+  const row = Object.assign(document.createElement('div'), {className: 'buttons'});
+  row.append(...buttons.map(([text, value, kind]) => Object.assign(document.createElement('button'), {textContent: text, value, className: kind})));
+  form.append(heading, content, row);
+  box.append(form);
+  document.body.append(box);
+  box.showModal();
+  return new Promise((resolve) => {
+    box.addEventListener('close', () => {
+      box.remove();
+      resolve({value: box.returnValue, form});
+    });
+  });
+}
+
+const paragraph = (text) => Object.assign(document.createElement('p'), {textContent: text});
+
+export const show = (title, content) => dialog(title, typeof content === 'string' ? paragraph(content) : content, [['Close', '', 'primary']]);
+
+export async function confirm(title, text, action) {
+  const {value} = await dialog(title, paragraph(text), [['Cancel', '', 'quiet'], [action, 'yes', 'danger']]);
+  return value === 'yes';
+}
+
+// ask shows a form's content and resolves to its FormData, or null where it was given up.
+export async function ask(title, content, action) {
+  const {value, form} = await dialog(title, content, [['Cancel', '', 'quiet'], [action, 'yes', 'primary']]);
+  return value === 'yes' ? new FormData(form) : null;
+}

@@ -1,0 +1,69 @@
+// subscribe follows a topic from a cursor on, '' for its beginning, and calls heard(event, data) for each of its events, in
+// order, none twice. It returns a function that ends it. All tabs of a browser share one connection.
+import {Stream} from './stream.js';
+
+const subscriptions = new Map(); // id → {topic, after, heard}
+const linkHearers = new Set();
+let up = true;
+
+const tab = crypto.getRandomValues(new Uint32Array(4)).join('-');
+let count = 0;
+const transport = open();
+
+export function subscribe(topic, after, heard) {
+  const id = `${tab}-${++count}`;
+  const s = {id, topic, after: after ?? '', heard};
+  subscriptions.set(id, s);
+  transport.add({id, topic, after: s.after});
+  return () => {
+    subscriptions.delete(id);
+    transport.remove(id);
+  };
+}
+
+// onLink calls heard(true) when the server can be heard, and heard(false) when it cannot.
+export function onLink(heard) {
+  linkHearers.add(heard);
+  heard(up);
+}
+
+function deliver(id, event, data, after) {
+  const s = subscriptions.get(id);
+  if (!s) return;
+  s.after = after;
+  s.heard(event, data);
+}
+
+function linked(state) {
+  if (state === 'signedout') {
+    location.reload(); // to the page to sign in
+    return;
+  }
+  up = state === 'up';
+  for (const heard of linkHearers) heard(up);
+}
+
+function open() {
+  if (globalThis.SharedWorker) {
+    try {
+      return shared();
+    } catch {
+      // then each page has its own
+    }
+  }
+  return new Stream(deliver, linked);
+}
+
+function shared() {
+  const url = new URL('./live-worker.js', import.meta.url); // its version stands in the address
+  const {port} = new SharedWorker(url, {type: 'module', name: document.querySelector('meta[name=csrf]').content.slice(0, 8)});
+  port.onmessage = ({data}) => (data.link ? linked(data.link) : deliver(data.id, data.event, data.data, data.after));
+  navigator.locks?.request(tab, () => new Promise(() => {})); // held while this page lives
+  port.postMessage({lock: navigator.locks ? tab : ''});
+  addEventListener('pagehide', () => port.postMessage({leave: true}));
+  addEventListener('pageshow', (event) => {
+    if (!event.persisted) return;
+    for (const {id, topic, after} of subscriptions.values()) port.postMessage({add: {id, topic, after}});
+  });
+  return {add: (add) => port.postMessage({add}), remove: (remove) => port.postMessage({remove})};
+}

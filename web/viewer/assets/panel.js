@@ -1,0 +1,1 @@
+// The side panel of the session page.

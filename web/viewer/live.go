@@ -1,0 +1,73 @@
+package viewer
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
+	"cellblock/web/viewer/live"
+)
+
+// sessionTopic stands before the id of a session in the name of its topic.
+const sessionTopic = "session:"
+
+// live answers with a stream of the topics that were asked for.
+func (v *Viewer) live(w http.ResponseWriter, r *http.Request, who visit) error {
+	query := r.URL.Query()
+	topics, cursors := query["topic"], query["after"]
+	if len(topics) == 0 || len(topics) != len(cursors) || len(topics) > live.MaxSubscriptions {
+		return fault.New(fault.Invalid, "a stream needs 1 to %d topics, each with a cursor", live.MaxSubscriptions)
+	}
+	var subscriptions []live.Subscription
+	for i, name := range topics {
+		topic, err := v.topic(name, who)
+		if err != nil {
+			topic = func(context.Context, string, func(live.Event) error) error { return err } // told on the stream
+		}
+		if err := live.CheckCursor(cursors[i]); err != nil {
+			return err
+		}
+		subscriptions = append(subscriptions, live.Subscription{Topic: topic, After: cursors[i]})
+	}
+	live.Resume(subscriptions, r.Header.Get("Last-Event-ID"))
+	ctx, cancel := v.SignIns.Until(r.Context(), who.signIn)
+	defer cancel()
+	defer context.AfterFunc(v.draining, cancel)()
+	live.Serve(ctx, w, subscriptions, func() bool { return v.holds(r, who) })
+	return nil
+}
+
+// liveState tells a page whose stream was refused that it is signed in, or, by its status, that it is not.
+func (v *Viewer) liveState(w http.ResponseWriter, _ *http.Request, _ visit) error {
+	return writeJSON(w, http.StatusOK, map[string]any{})
+}
+
+// holds tells whether who listens to a stream still may: signed in, with a token that holds.
+func (v *Viewer) holds(r *http.Request, who visit) bool {
+	if !v.SignIns.Holds(who.signIn) {
+		return false
+	}
+	_, err := v.Verifier(context.WithoutCancel(r.Context()), who.signIn.Token)
+	return fault.KindOf(err) != fault.Unauthenticated || err == nil
+}
+
+// topic finds what tells of a name. The error is that of a route to the same things.
+func (v *Viewer) topic(name string, who visit) (live.Topic, error) {
+	if !who.can(mcpserver.ScopeRead) {
+		return nil, auth.NeedsScope("this", mcpserver.ScopeRead)
+	}
+	if id, ok := strings.CutPrefix(name, sessionTopic); ok {
+		if err := sessions.ValidateID(id); err != nil {
+			return nil, err
+		}
+		return v.cellsTopic(who, id), nil
+	}
+	if name == sessionsTopic {
+		return v.sessionsTopic(who), nil
+	}
+	return nil, fault.New(fault.NotFound, "there is no topic %.60q", name)
+}

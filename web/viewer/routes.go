@@ -1,0 +1,114 @@
+package viewer
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+)
+
+// The scopes of routes that are no scopes of tokens.
+const (
+	anybody  = "anybody"
+	signedIn = "signed in"
+)
+
+const (
+	homePattern    = "GET /{$}"
+	everythingElse = "GET /"
+	// maxBody bounds the body of a request whose route says nothing else, in bytes.
+	maxBody = 1 << 20
+	// csrfHeader carries the CSRF token of requests that a module makes, csrfField that of forms.
+	csrfHeader = "X-CSRF-Token"
+	csrfField  = "csrf"
+)
+
+// route is one address of the viewer.
+type route struct {
+	pattern string // of http.ServeMux
+	// scope is what a visitor must have. The handler may ask for more.
+	scope  string
+	handle func(w http.ResponseWriter, r *http.Request, who visit) error
+	// action names what the route changes, as the audit log knows it; empty: nothing.
+	action string
+	// body bounds the request's body in bytes; 0: maxBody.
+	body int64
+}
+
+// routes is all that there is.
+func (v *Viewer) routes() []route {
+	return slices.Concat(
+		[]route{
+			{pattern: everythingElse, scope: anybody, handle: v.notFound},
+			{pattern: assetPattern, scope: anybody, handle: v.asset},
+			{pattern: "GET /live", scope: signedIn, handle: v.live},
+			{pattern: "GET /live/state", scope: signedIn, handle: v.liveState},
+			{pattern: "GET /{$}", scope: signedIn, handle: v.sessionsPage},
+			{pattern: "GET /s/{id}", scope: mcpserver.ScopeRead, handle: v.sessionPage},
+		},
+		v.signInRoutes(), v.actionRoutes(), v.cellsRoutes(), v.editorRoutes(), v.panelRoutes(),
+	)
+}
+
+// serve is a route behind all that stands before its handler.
+func (v *Viewer) serve(rt route, gates func(http.Handler) http.Handler) http.Handler {
+	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := v.follow(rt, w, r); err != nil {
+			v.fail(w, r, err)
+		}
+	})
+	bounded := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			most := rt.body
+			if most == 0 {
+				most = maxBody
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, most)
+			next.ServeHTTP(w, r)
+		})
+	}
+	if rt.scope == anybody {
+		return v.identified(false, bounded(inner))
+	}
+	return v.identified(true, gates(bounded(inner)))
+}
+
+// follow checks what a route demands, and goes there.
+func (v *Viewer) follow(rt route, w http.ResponseWriter, r *http.Request) error {
+	who := visitOf(r.Context())
+	if rt.scope != anybody && rt.scope != signedIn && !who.can(rt.scope) {
+		return auth.NeedsScope("this", rt.scope)
+	}
+	if !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
+		if err := v.checkOrigin(r, who); err != nil {
+			return err
+		}
+	}
+	if rt.action != "" {
+		return v.act(rt, w, r, who)
+	}
+	return rt.handle(w, r, who)
+}
+
+// checkOrigin refuses what does not come from a page of ours: by what the browser says of where it comes from, and, from who is
+// signed in, by the token that only our pages have.
+func (v *Viewer) checkOrigin(r *http.Request, who visit) error {
+	foreign := fault.New(fault.Forbidden, "this did not come from a page of this server").WithHint("Load the page again, then try again.")
+	if v.origin.Check(r) != nil {
+		return foreign
+	}
+	if who.signIn.ID == "" {
+		return nil
+	}
+	sent := r.Header.Get(csrfHeader)
+	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		sent = r.PostFormValue(csrfField)
+	}
+	if !who.signIn.CheckCSRF(sent) {
+		return foreign
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
+	"cellblock/web/viewer/live"
+)
+
+const (
+	// sessionsTopic tells of an owner's sessions.
+	sessionsTopic = "sessions"
+	// maxPast bounds the sessions that are listed though they do not run.
+	maxPast = 200
+	// maxLast bounds what is shown of a session's last cell, in bytes.
+	maxLast = 120
+)
+
+const (
+	scopeManage     = mcpserver.ScopeManage
+	scopeFilesRead  = mcpserver.ScopeFilesRead
+	scopeFilesWrite = mcpserver.ScopeFilesWrite
+)
+
+// sessionRow is one session as the list shows it.
+type sessionRow struct {
+	sessions.Info
+	// Running tells whether it runs; one that has ended has files and its history.
+	Running bool
+	// Since is when the running cell began, zero when none runs.
+	Since time.Time
+	// Code is the first line of its last cell, and Caller who ran that.
+	Code, Caller string
+	// Why says why it has no kernel, or is closed.
+	Why string
+	// MayManage tells whether the visitor may stop things.
+	MayManage bool
+}
+
+// sessionList is what the sessions page shows.
+type sessionList struct {
+	Rows      []sessionRow
+	Languages []language
+	MCPURL    string
+	MayManage bool
+}
+
+// language is one that the visitor may run.
+type language struct{ Name, Title string }
+
+func (v *Viewer) sessionsPage(w http.ResponseWriter, r *http.Request, who visit) error {
+	list := sessionList{Languages: v.languages(who), MCPURL: v.PublicURL + "/mcp", MayManage: who.can(scopeManage)}
+	if who.can(mcpserver.ScopeRead) {
+		rows, err := v.rows(r.Context(), who)
+		if err != nil {
+			return err
+		}
+		list.Rows = rows
+	}
+	return v.show(w, http.StatusOK, "sessions", page{Title: "Sessions", Here: "/", Who: who, Parts: []string{"sessions"}, Body: list})
+}
+
+// languages are those that the visitor may run, by name.
+func (v *Viewer) languages(who visit) (may []language) {
+	for name, runtime := range v.Sessions.Config().Runtimes {
+		if who.mayRun(name) {
+			may = append(may, language{name, cmp.Or(runtime.Title, name)})
+		}
+	}
+	slices.SortFunc(may, func(a, b language) int { return cmp.Compare(a.Title, b.Title) })
+	return may
+}
+
+// rows are the visitor's sessions, those that run first, the last used of each before the others.
+func (v *Viewer) rows(ctx context.Context, who visit) ([]sessionRow, error) {
+	running, err := v.Sessions.List(ctx, who.owner)
+	if err != nil {
+		return nil, err
+	}
+	var rows []sessionRow
+	runs := map[string]bool{}
+	for _, info := range running {
+		runs[info.ID] = true
+		rows = append(rows, rowOf(info, who))
+	}
+	past, err := v.Sessions.Known(ctx, who.owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range past[:min(len(past), maxPast)] {
+		if !runs[s.ID] {
+			rows = append(rows, pastRow(s, who))
+		}
+	}
+	return rows, nil
+}
+
+// rowOf is the row of a session that runs.
+func rowOf(info sessions.Info, who visit) sessionRow {
+	row := sessionRow{Info: info, Running: true, Why: info.Lost, MayManage: who.can(scopeManage)}
+	if info.Last != nil {
+		last := info.Last.Info()
+		row.Code, row.Caller = firstLine(last.Code), last.Caller
+		if last.Phase == sessions.PhaseRunning {
+			row.Since = last.Started
+		}
+	}
+	return row
+}
+
+// pastRow is the row of a session that does not run.
+func pastRow(s sessions.StoredSession, who visit) sessionRow {
+	row := sessionRow{Info: infoOf(s), Why: s.Why, MayManage: who.can(scopeManage)}
+	if s.Held {
+		row.Why = "it runs in another process"
+	}
+	return row
+}
+
+// infoOf describes a session that does not run.
+func infoOf(s sessions.StoredSession) sessions.Info {
+	return sessions.Info{
+		ID: s.ID, Choice: sessions.Choice{Language: s.Language, Profile: s.Profile, Image: s.Image}, State: sessions.Closed, Generation: s.Generations, Executions: s.Executions,
+		Created: s.Created, LastUsed: s.Used,
+	}
+}
+
+// describe describes a session, whether it runs or not.
+func (v *Viewer) describe(ctx context.Context, o sessions.Owner, id string) (info sessions.Info, running bool, err error) {
+	info, err = v.Sessions.Get(ctx, o, id)
+	if err == nil {
+		return info, true, nil
+	}
+	past, storeErr := v.Sessions.KnownSession(ctx, o, id)
+	if storeErr != nil {
+		return info, false, err
+	}
+	return infoOf(past), false, nil
+}
+
+// firstLine is the first line of code that says something.
+func firstLine(code string) string {
+	for line := range strings.Lines(code) {
+		if line = strings.TrimSpace(line); line != "" {
+			if len(line) > maxLast {
+				return strings.ToValidUTF8(line[:maxLast], "") + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}
+
+// listed is a row on its way to a page.
+type listed struct {
+	ID   string `json:"id"`
+	HTML string `json:"html"`
+}
+
+// sessionsTopic tells of the visitor's sessions: each row that is new or has changed, and the ids of all in their order. A page
+// that comes anew is told everything.
+func (v *Viewer) sessionsTopic(who visit) live.Topic {
+	return func(ctx context.Context, _ string, send func(live.Event) error) error {
+		sent := map[string]string{}
+		for {
+			changed := v.Sessions.Changed(who.owner, "")
+			rows, err := v.rows(ctx, who)
+			if err != nil {
+				return err
+			}
+			var order []string
+			var problems []error
+			for _, row := range rows {
+				order = append(order, row.ID)
+				html, err := render("session-row", row)
+				if err != nil {
+					return fault.New(fault.Internal, "a row cannot be made: %w", err)
+				}
+				if sent[row.ID] != html {
+					sent[row.ID] = html
+					problems = append(problems, send(live.Event{Name: "row", Data: listed{row.ID, html}}))
+				}
+			}
+			if err := errors.Join(append(problems, send(live.Event{Name: "order", Data: order}))...); err != nil {
+				return err
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}

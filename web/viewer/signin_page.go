@@ -1,0 +1,109 @@
+package viewer
+
+import (
+	"net/http"
+	"strings"
+
+	"cellblock/internal/fault"
+)
+
+func (v *Viewer) signInRoutes() []route {
+	return []route{
+		{pattern: "GET /signin", scope: anybody, handle: v.signInByLink},
+		{pattern: "POST /signin", scope: anybody, handle: v.signInByCode},
+		{pattern: "POST /signout", scope: signedIn, handle: v.signOut},
+	}
+}
+
+// signInForm is what the page to sign in shows.
+type signInForm struct {
+	// Code waits for its person to confirm it.
+	Code string
+	// Problem says what went wrong before.
+	Problem string
+	MCPURL  string
+	Dev     bool
+}
+
+// signInPage shows how to sign in.
+func (v *Viewer) signInPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	form := signInForm{Problem: problem, MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}
+	if err := v.show(w, status, "signin", page{Title: "Sign in", Body: form}); err != nil {
+		v.fail(w, r, err)
+	}
+}
+
+// signInByLink signs in who follows a link from a terminal. Who comes from another site's page is asked first, and what only
+// looks ahead uses up no code.
+func (v *Viewer) signInByLink(w http.ResponseWriter, r *http.Request, who visit) error {
+	code := r.URL.Query().Get("code")
+	from := r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case code == "" && who.signIn.ID != "":
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return nil
+	case code == "":
+		v.signInPage(w, r, http.StatusOK, "")
+		return nil
+	case r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || from != "" && from != "none" && from != "same-origin":
+		return v.show(w, http.StatusOK, "signin", page{Title: "Sign in", Body: signInForm{Code: code, MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}})
+	}
+	return v.redeem(w, r, code)
+}
+
+// signInByCode signs in who has confirmed a code.
+func (v *Viewer) signInByCode(w http.ResponseWriter, r *http.Request, _ visit) error {
+	return v.redeem(w, r, r.PostFormValue("code"))
+}
+
+func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) error {
+	token, err := v.SignIns.Redeem(code)
+	if err == nil {
+		err = v.begin(w, r, token)
+	}
+	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
+		v.signInPage(w, r, http.StatusUnauthorized, fault.Text(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// begin signs a browser in with a token. A sign-in that it had before ends.
+func (v *Viewer) begin(w http.ResponseWriter, r *http.Request, token string) error {
+	p, err := v.Verifier(r.Context(), token)
+	if err != nil {
+		return err
+	}
+	if before := visitOf(r.Context()); before.signIn.ID != "" {
+		if err := v.SignIns.End(before.signIn); err != nil {
+			v.Logger.Warn("a sign-in could not be ended", "error", err)
+		}
+	}
+	secret, err := v.SignIns.Begin(token, p.Expires)
+	if err != nil {
+		return err
+	}
+	v.setCookie(w, secret, p.Expires)
+	return nil
+}
+
+func (v *Viewer) signOut(w http.ResponseWriter, r *http.Request, who visit) error {
+	if err := v.SignIns.End(who.signIn); err != nil {
+		return fault.New(fault.Unavailable, "the sign-in could not be ended: %w", err)
+	}
+	v.setCookie(w, "", who.Expires)
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	return nil
+}
+
+// bounce loads a page once more, from a page of ours. Browsers keep a strict cookie back on the first request after a link on
+// another site.
+func (v *Viewer) bounce(w http.ResponseWriter, r *http.Request) {
+	if err := v.show(w, http.StatusOK, "bounce", page{Title: "cellblock", Body: r.URL.Path}); err != nil {
+		v.fail(w, r, err)
+	}
+}

@@ -1,0 +1,114 @@
+package viewer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"cellblock/auth"
+	"cellblock/internal/fault"
+	"cellblock/sessions"
+	"cellblock/web/viewer/signin"
+)
+
+// visit is who asks for a page. Its zero value is nobody.
+type visit struct {
+	auth.Principal
+	signIn signin.SignIn
+	owner  sessions.Owner
+}
+
+// CSRF is what pages of the visitor send back; empty for nobody.
+func (who visit) CSRF() string {
+	if who.signIn.ID == "" {
+		return ""
+	}
+	return who.signIn.CSRF()
+}
+
+// can tells whether the visitor has a scope.
+func (who visit) can(scope string) bool { return who.Has(scope) }
+
+// mayRun tells whether the visitor may run code of a language.
+func (who visit) mayRun(language string) bool { return who.can(language + ":execute") }
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) visit {
+	who, _ := ctx.Value(visitKey{}).(visit)
+	return who
+}
+
+// cookieName is the name of the cookie. Servers of one host share their cookies, whatever their ports, so each has its own.
+func cookieName(publicURL string) string {
+	if secure(publicURL) {
+		return "__Host-cellblock"
+	}
+	sum := sha256.Sum256([]byte(publicURL))
+	return "cellblock-" + hex.EncodeToString(sum[:4])
+}
+
+func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https:") }
+
+// setCookie gives a browser the secret of its sign-in, or takes it away when there is none.
+func (v *Viewer) setCookie(w http.ResponseWriter, secret string, expires time.Time) {
+	c := &http.Cookie{
+		Name: v.cookie, Value: secret, Path: "/", Expires: expires, HttpOnly: true, Secure: secure(v.PublicURL), SameSite: http.SameSiteStrictMode,
+	}
+	if secret == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// identified finds out who asks, and refuses nobody where somebody must be signed in.
+func (v *Viewer) identified(must bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := v.identify(r)
+		if err != nil && must {
+			v.refuseStranger(w, r, err)
+			return
+		}
+		ctx := context.WithValue(r.Context(), visitKey{}, who)
+		if err == nil {
+			ctx = auth.NewContext(ctx, who.Principal)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// identify finds the sign-in of a request's cookie and has its token verified.
+func (v *Viewer) identify(r *http.Request) (visit, error) {
+	cookie, err := r.Cookie(v.cookie)
+	if err != nil {
+		return visit{}, fault.New(fault.Unauthenticated, "nobody is signed in").WithHint("Sign in; cellblock open prints a link.")
+	}
+	in, err := v.SignIns.Find(cookie.Value)
+	if err != nil {
+		return visit{}, err
+	}
+	p, err := v.Verifier(r.Context(), in.Token)
+	if err != nil {
+		return visit{}, err
+	}
+	return visit{Principal: p, signIn: in, owner: sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}}, nil
+}
+
+// refuseStranger answers who is not signed in: with the page to sign in, a status that ends a stream for good, or an error.
+func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case fault.KindOf(err) != fault.Unauthenticated:
+		v.fail(w, r, err)
+	case strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
+		w.WriteHeader(http.StatusNoContent) // EventSource does not come back after it
+	case wantsPage(r) && r.Header.Get("Sec-Fetch-Site") == "cross-site":
+		v.bounce(w, r)
+	case wantsPage(r):
+		v.signInPage(w, r, http.StatusUnauthorized, "")
+	default:
+		v.fail(w, r, err)
+	}
+}
