@@ -91,6 +91,7 @@ type Client struct {
 	requests requestState
 	kernel   kernelState
 	behind   catchUp
+	egress   egressState
 	counters Counters
 }
 

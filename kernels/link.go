@@ -50,6 +50,7 @@ type link struct {
 	w       *stream.Writer
 	since   time.Time
 	welcome stream.Welcome
+	tunnels *stream.Tunnels
 	gone    chan struct{} // closed when the Client has given it up
 	once    sync.Once
 }
@@ -77,6 +78,7 @@ func (c *Client) dial(ctx context.Context) (*link, error) {
 		conn: conn, since: time.Now(), gone: make(chan struct{}),
 		r: stream.NewReader(conn, c.opts.MaxFrame), w: stream.NewWriter(conn),
 	}
+	l.tunnels = stream.NewTunnels(l.write, c.tunnelOpened)
 	err = c.shakeHands(l)
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -89,7 +91,7 @@ func (c *Client) dial(ctx context.Context) (*link, error) {
 }
 
 func (c *Client) shakeHands(l *link) error {
-	hello := stream.Hello{Version: stream.Version}
+	hello := stream.Hello{Version: stream.Version, Tunnels: true}
 	c.mu.Lock()
 	received := c.seq.received
 	if after := c.floor(); c.seq.begun { // the shim forgets that: what nobody has dealt with must not be among it
@@ -156,6 +158,7 @@ func (c *Client) attach(l *link) {
 // detach gives the connection up and tells those who wait for an answer that will not come over it.
 func (c *Client) detach(l *link) {
 	l.close()
+	l.tunnels.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn.link, c.conn.up, c.conn.hearing = nil, make(chan struct{}), time.Time{}

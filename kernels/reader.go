@@ -21,13 +21,13 @@ func (c *Client) serve(l *link) error {
 		if err != nil {
 			return err
 		}
-		if err := c.handle(f); err != nil {
+		if err := c.handle(l, f); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) handle(f stream.Frame) error {
+func (c *Client) handle(l *link, f stream.Frame) error {
 	switch f.Type {
 	case stream.FrameMessage:
 		return c.handleMessage(f.Payload)
@@ -40,6 +40,9 @@ func (c *Client) handle(f stream.Frame) error {
 		}
 		c.answer(r)
 		return nil
+	}
+	if stream.IsTunnelFrame(f.Type) {
+		return l.tunnels.Receive(f)
 	}
 	return fmt.Errorf("%w: frame of type %d", stream.ErrMalformed, f.Type)
 }

@@ -200,6 +200,9 @@ func (p plan) shimConfig() string {
 		// The container has them too, but rootless Podman 4.3 ignores what it is told.
 		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files}, Seccomp: true,
 	}
+	if p.spec.Egress {
+		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort}
+	}
 	if p.socket != "" {
 		c.Listen, c.PeerOutside = "take:"+socketDir+"/"+socketName, true
 	}

@@ -32,7 +32,7 @@ func TestProvisioner(t *testing.T, s Setup) {
 	for _, group := range []struct {
 		name  string
 		cases []suiteCase
-	}{{"life", lifeCases}, {"end", endCases}, {"fail", failCases}, {"limits", limitCases}, {"isolation", isolationCases}, {"output", outputCases}} {
+	}{{"life", lifeCases}, {"end", endCases}, {"fail", failCases}, {"limits", limitCases}, {"isolation", isolationCases}, {"egress", egressCases}, {"output", outputCases}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) { c.run(t, s) })

@@ -145,6 +145,9 @@ func (p *Provisioner) shimConfig(spec kernels.Spec, place shimPlace) stream.Conf
 		Transport: "ipc", InterruptMode: "signal", Rlimits: p.rlimits(spec.Limits),
 		PeerOutside: p.cfg.Sandbox != SandboxNone, PatienceMS: spec.Patience.Milliseconds(),
 	}
+	if spec.Egress && p.cfg.Sandbox != SandboxNone { // without a sandbox the network is the host's, and so are its ports
+		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort}
+	}
 	if k.Transport != "" {
 		c.Transport = k.Transport
 	}

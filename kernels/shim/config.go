@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,7 @@ func checkConfig(c stream.Config) error {
 	} {
 		must(v >= 0, "%s is %d, must not be negative", name, v)
 	}
+	must(c.Egress == nil || c.Egress.Proxy > 0 && c.Egress.Proxy < 1<<16, "egress.proxy is no port")
 	return errors.Join(append(errs, checkListen(c))...)
 }
 
@@ -118,6 +120,19 @@ func argv(c stream.Config, connectionFile string) []string {
 		out[i] = strings.ReplaceAll(a, "{connection_file}", connectionFile)
 	}
 	return out
+}
+
+// environment is the kernel's: where something leads out of the sandbox, it says so to whatever looks.
+func environment(c stream.Config) []string {
+	if c.Egress == nil {
+		return c.Env
+	}
+	env := slices.Clone(c.Env)
+	for name, value := range egressEnv(*c.Egress) {
+		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+		env = append(env, name+"="+value)
+	}
+	return env
 }
 
 // encode is json.Marshal without escapes that only HTML needs, for values that cannot fail.

@@ -36,6 +36,8 @@ type conn struct {
 	buf    *bufio.Writer
 	w      *stream.Writer
 	cursor *cursor // nil before Hello
+
+	tunnels *stream.Tunnels // nil where nothing leads out, or the server knows of none; only serve's goroutine sets and uses it
 }
 
 func newConn(s *Shim, nc net.Conn) *conn {
@@ -144,6 +146,10 @@ func (c *conn) serve(hello stream.Hello) error {
 		defer c.close()
 		_ = c.replay(cursor)
 	})
+	if hello.Tunnels && c.s.egress != nil {
+		c.tunnels = stream.NewTunnels(c.writeTunnel, nil)
+		defer c.s.egress.use(c.tunnels)()
+	}
 	err = c.read()
 	c.close()
 	c.wg.Wait()
@@ -186,6 +192,10 @@ func (c *conn) write(f func() error) error {
 	return c.buf.Flush()
 }
 
+func (c *conn) writeTunnel(f func(*stream.Writer) error) error {
+	return c.write(func() error { return f(c.w) })
+}
+
 // read serves what the server sends.
 func (c *conn) read() error {
 	for {
@@ -222,6 +232,9 @@ func (c *conn) frame(f stream.Frame) error {
 		return c.s.acknowledge(seq)
 	case stream.FrameRequest:
 		return c.request(f.Payload)
+	}
+	if c.tunnels != nil && stream.IsTunnelFrame(f.Type) {
+		return c.tunnels.Receive(f)
 	}
 	return fmt.Errorf("%w: frame of type %d", stream.ErrMalformed, f.Type)
 }

@@ -130,7 +130,7 @@ func (k *kernel) launch(c stream.Config, r *reaper, output *os.File) error {
 	files := []uintptr{null.Fd(), output.Fd(), output.Fd(), statusEnd.Fd()}
 	child, err := r.spawn(func() (int, error) {
 		return syscall.ForkExec("/proc/self/exe", []string{"cellblock-shim", LaunchArg, string(encode(spec))},
-			&syscall.ProcAttr{Env: c.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+			&syscall.ProcAttr{Env: environment(c), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	})
 	statusEnd.Close()
 	if err != nil {

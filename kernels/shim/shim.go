@@ -37,6 +37,7 @@ type Shim struct {
 	used    *consumptions
 	trimmer trimmer
 	vigil   *vigil
+	egress  *egress // nil where nothing leads out
 	wg      sync.WaitGroup
 
 	life  sync.Mutex    // held while the kernel is started or ended
@@ -85,6 +86,10 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 		return fmt.Errorf("offering the stream: %w", err)
 	}
 	s := newShim(c, log, dial)
+	if s.egress, err = openEgress(c.Egress, log); err != nil { // before anybody's code could take the port
+		ln.Close()
+		return errors.Join(fmt.Errorf("opening the way out: %w", err), s.close())
+	}
 	srv := serve(s, ln)
 	s.life.Lock()
 	_ = s.start() // reported as an event: a server must be able to fetch it
@@ -122,6 +127,7 @@ func (s *Shim) finished() { s.finishOnce.Do(func() { close(s.finish) }) }
 // close stops what newShim started. The kernel has ended.
 func (s *Shim) close() error {
 	s.wg.Wait()
+	s.egress.close()
 	s.drops.flush()
 	s.outbox.close()
 	s.reaper.close()

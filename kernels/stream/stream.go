@@ -75,6 +75,21 @@ const (
 	FrameReply
 )
 
+// Frames of tunnels, in both directions, once Hello has said that the server takes them. Each begins with the tunnel's number,
+// a uint32. They are neither numbered nor kept: a tunnel ends with its connection. See Tunnels.
+const (
+	// FrameTunnelOpen carries a uint16 behind it: the port of the sandbox's loopback that was connected to. Only the shim opens.
+	FrameTunnelOpen FrameType = iota + 129
+	// FrameTunnelData carries at most MaxTunnelData bytes of what goes through.
+	FrameTunnelData
+	// FrameTunnelCredit carries a uint32: so many more bytes may be sent.
+	FrameTunnelCredit
+	// FrameTunnelEnd says that no more data comes from this side.
+	FrameTunnelEnd
+	// FrameTunnelReset says that this side neither sends nor reads any more.
+	FrameTunnelReset
+)
+
 // Message is one Jupyter message on its way between server and kernel. Identities, delimiter and signature stay with the
 // shim, which signs what it sends and verifies what it receives.
 type Message struct {
@@ -91,6 +106,8 @@ type Hello struct {
 	// After is the last sequence number that this server has dealt with. Nil asks for everything that was never
 	// acknowledged.
 	After *uint64 `json:"after,omitempty"`
+	// Tunnels tells that this server takes frames of tunnels. Earlier ones do not know them, and earlier shims send none.
+	Tunnels bool `json:"tunnels,omitempty"`
 }
 
 // Welcome answers Hello.
@@ -294,6 +311,8 @@ type Config struct {
 	// PatienceMS is how long the shim goes on without hearing from a server, in milliseconds: then it ends the kernel and
 	// itself. 0: for ever.
 	PatienceMS int64 `json:"patience_ms,omitempty"`
+	// Egress has the shim lead connections out of the sandbox; nil: none.
+	Egress *Egress `json:"egress,omitempty"`
 	// JournalBytes caps the journal (default 32 MiB). MaxMessage caps one message of the kernel (default 64 MiB).
 	JournalBytes int64 `json:"journal_bytes,omitempty"`
 	MaxMessage   int64 `json:"max_message,omitempty"`
@@ -302,6 +321,16 @@ type Config struct {
 	OutputBytes int64 `json:"output_bytes,omitempty"`
 	TailBytes   int64 `json:"tail_bytes,omitempty"`
 }
+
+// Egress is the way out of a sandbox: each connection to one of these ports becomes a tunnel.
+type Egress struct {
+	// Proxy is the port of 127.0.0.1 at which the server speaks HTTP and SOCKS5 through the tunnel. The kernel's environment
+	// names it (HTTP_PROXY and the like).
+	Proxy int `json:"proxy"`
+}
+
+// DefaultProxyPort is the port that Egress.Proxy has where nothing speaks against it.
+const DefaultProxyPort = 3128
 
 // Rlimits are limits of a process; 0 leaves one as it is.
 type Rlimits struct {
@@ -330,6 +359,11 @@ const (
 	// MaxJSON bounds the payload of every frame but messages, in bytes. The largest that an honest peer sends tells of a
 	// kernel's end, with the last 8 KB that it printed.
 	MaxJSON = 256 << 10
+	// MaxTunnels bounds the tunnels of a connection that are open, MaxTunnelData the bytes of one of their frames, and
+	// TunnelWindow what either side of a tunnel sends before the other has read it, in bytes.
+	MaxTunnels    = 64
+	MaxTunnelData = 16 << 10
+	TunnelWindow  = 64 << 10
 	// FrameOverhead is what a message frame may need beside its parts.
 	FrameOverhead = 16 + 4*MaxParts
 )
