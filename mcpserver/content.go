@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/internal/filetype"
 	"cellblock/kernels"
 )
 
@@ -135,7 +136,7 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 
 // isForm tells whether data is what a bundle holds, and not made from it.
 func isForm(bundle mimeBundle, data string) bool {
-	return mimeText(bundle[firstOf(bundle, imageTypes...)]) == data
+	return mimeText(bundle[firstOf(bundle, filetype.Images...)]) == data
 }
 
 // OriginalMeta is the key in the _meta of an image that was scaled down or converted under which programs find the address
@@ -144,7 +145,7 @@ const OriginalMeta = "cellblock/original"
 
 // bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is.
 func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageContent, note string) {
-	mime := firstOf(data, imageTypes...)
+	mime := firstOf(data, filetype.Images...)
 	if mime == "" {
 		return nil, ""
 	}

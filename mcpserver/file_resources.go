@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/filetype"
 	"cellblock/internal/words"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions/files"
@@ -84,8 +84,8 @@ func (s *service) readFileResource(ctx context.Context, uri string) (mcp.Resourc
 		return nil, fault.New(fault.Invalid, "%q has %s, more than the %s that are sent in one piece", e.Path, words.Bytes(e.Size), words.Bytes(maxForms)).
 			WithHint("read it by parts: %s?offset=0; of a text, read_file shows lines", uri)
 	}
-	kind := fileType(e.Path, content[:min(len(content), sniffed)])
-	if isUTF8(content) {
+	kind := filetype.Of(e.Path, content[:min(len(content), filetype.Sniffed)])
+	if filetype.IsText(content) {
 		return mcp.TextResourceContents{URI: uri, MIMEType: kind, Text: string(content)}, nil
 	}
 	return mcp.BlobResourceContents{URI: uri, MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(content)}, nil
@@ -154,7 +154,7 @@ func (s *service) listFileResources(ctx context.Context, _ any, r *mcp.ListResou
 			if e.Kind == files.File && !strings.HasPrefix("/"+e.Path, "/.") && !strings.Contains(e.Path, "/.") {
 				room--
 				result.Resources = append(result.Resources, mcp.NewResource(fileURI(info.ID, e.Path),
-					fmt.Sprintf("File %s of session %s", onLine(e.Path), info.ID), mcp.WithMIMEType(types[strings.ToLower(path.Ext(e.Path))])))
+					fmt.Sprintf("File %s of session %s", onLine(e.Path), info.ID), mcp.WithMIMEType(filetype.Named(e.Path))))
 			}
 		}
 	}

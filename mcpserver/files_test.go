@@ -339,20 +339,3 @@ func TestResultNamesFiles(t *testing.T) {
 		w.get("s", 2, nil).expect(t, false, "Files: out.csv (new, 4 bytes)")
 	})
 }
-
-func TestLooksLikeText(t *testing.T) {
-	long := strings.Repeat("é", sniffed)
-	for content, want := range map[string]bool{"": true, "a\n": true, "a\x00": false, "\xff": false, long[:sniffed]: true, "x" + long[:sniffed-1]: true, "\xff" + long[:sniffed-1]: false} {
-		if got := looksLikeText([]byte(content)); got != want {
-			t.Errorf("%.10q: %v", content, got)
-		}
-	}
-	for name, want := range map[string]string{"a.CSV": "text/csv", "a.parquet": "application/vnd.apache.parquet", "x": "text/plain"} {
-		if got := fileType(name, []byte("text")); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	if got := fmt.Sprint(fileType("a.txt", pngOf(t, 1, 1))); got != "image/png" {
-		t.Error(got)
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cellblock/internal/filetype"
 	"cellblock/internal/words"
 )
 
@@ -18,9 +19,6 @@ type mimeBundle = map[string]json.RawMessage
 // placeholder is a text that says only that there is something to see in a richer form: "<Figure size 640x480 with 1
 // Axes>", "<IPython.core.display.HTML object>", "<graphviz.graphs.Digraph at 0x7f0c>".
 var placeholder = regexp.MustCompile(`^<[\w.]+( object)?( at 0x[0-9a-f]+| size .* Axes)?>$`)
-
-// imageTypes are the forms that become image blocks, the best first.
-var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 
 // maxSVG is the longest SVG that is shown as its source, in characters: a small drawing can be read, a plot cannot.
 const maxSVG = 4000
@@ -51,7 +49,7 @@ func bundleText(data mimeBundle, kept string) string {
 func unreadable(data mimeBundle, kept string) string {
 	var forms []string
 	for _, mime := range slices.Sorted(maps.Keys(data)) {
-		if mime != "text/plain" && !slices.Contains(imageTypes, mime) {
+		if mime != "text/plain" && !slices.Contains(filetype.Images, mime) {
 			forms = append(forms, clean(mime)+", "+formSize(mime, data[mime]))
 		}
 	}

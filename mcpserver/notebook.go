@@ -13,11 +13,7 @@ import (
 
 // readNotebook is a session as a Jupyter notebook, whether it runs or not.
 func (s *service) readNotebook(ctx context.Context, o sessions.Owner, a address) ([]mcp.ResourceContents, error) {
-	account, err := s.Sessions.Account(ctx, o, a.session)
-	if err != nil {
-		return nil, err
-	}
-	book, err := s.notebookOf(ctx, o, account)
+	book, err := NotebookOf(ctx, s.Sessions, o, a.session)
 	if err != nil {
 		return nil, err
 	}
@@ -28,13 +24,18 @@ func (s *service) readNotebook(ctx context.Context, o sessions.Owner, a address)
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: a.uri, MIMEType: notebook.MIMEType, Text: text}}, nil
 }
 
-// notebookOf makes a notebook of the cells of a session that have run or run now. Cells that never ran did nothing, and
-// are not in it. Of cells that are not kept, or run in another process, it says so.
-func (s *service) notebookOf(ctx context.Context, o sessions.Owner, account sessions.Account) (*notebook.Notebook, error) {
-	b, generation := notebook.NewBuilder(s.bookOf(account)), 0
+// NotebookOf makes a notebook of the cells of a session that have run or run now, whether the session runs or not. Cells that
+// never ran did nothing, and are not in it. Of cells that are not kept, or run in another process, it says so. The error is
+// NotFound where there is no such session.
+func NotebookOf(ctx context.Context, m *sessions.Manager, o sessions.Owner, id string) (*notebook.Notebook, error) {
+	account, err := m.Account(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	b, generation := notebook.NewBuilder(bookOf(m, account)), 0
 	var missing gap
 	for n := 1; n <= account.Executions && ctx.Err() == nil; n++ {
-		e, err := s.Sessions.Execution(ctx, o, account.ID, n)
+		e, err := m.Execution(ctx, o, account.ID, n)
 		switch kind := fault.KindOf(err); {
 		case err != nil && (kind == fault.NotFound || kind == fault.Conflict):
 			missing.add(n, kind)
@@ -85,9 +86,9 @@ func (g *gap) tell(b *notebook.Builder) {
 }
 
 // bookOf is what a notebook says of its session.
-func (s *service) bookOf(a sessions.Account) notebook.Session {
-	book := notebook.Session{ID: a.ID, Generation: len(a.Generations), Kernelspec: s.Sessions.Config().Runtimes[a.Language].Kernelspec,
-		Language: s.Sessions.LanguageInfo(a.Language)}
+func bookOf(m *sessions.Manager, a sessions.Account) notebook.Session {
+	book := notebook.Session{ID: a.ID, Generation: len(a.Generations), Kernelspec: m.Config().Runtimes[a.Language].Kernelspec,
+		Language: m.LanguageInfo(a.Language)}
 	if book.Kernelspec.Language == "" { // a language that is not configured any more, or has not said much
 		book.Kernelspec = kernels.Kernelspec{Name: a.Language, DisplayName: a.Language, Language: a.Language}
 	}

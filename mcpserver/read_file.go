@@ -2,14 +2,11 @@ package mcpserver
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/internal/filetype"
 	"cellblock/internal/words"
 	"cellblock/sessions/files"
 )
@@ -27,8 +25,6 @@ const (
 	maxRead = 64 << 20
 	// maxImageFile is the largest image file that is looked at, in bytes.
 	maxImageFile = 32 << 20
-	// sniffed is how much of a file decides what it is, in bytes.
-	sniffed = 8 << 10
 )
 
 func (s *service) readFileTool() toolSpec {
@@ -56,17 +52,17 @@ func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Cal
 		return toolError(err), nil
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(f, sniffed)
-	head, err := in.Peek(sniffed)
+	in := bufio.NewReaderSize(f, filetype.Sniffed)
+	head, err := in.Peek(filetype.Sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return toolError(fmt.Errorf("reading %s: %w", onLine(e.Path), files.Pathless(err))), nil
 	}
-	kind := fileType(e.Path, head)
+	kind := filetype.Of(e.Path, head)
 	var content []mcp.Content
 	switch {
-	case slices.Contains(imageTypes, kind) && e.Size <= maxImageFile:
+	case slices.Contains(filetype.Images, kind) && e.Size <= maxImageFile:
 		content = s.imageFile(in, id, kind, e)
-	case looksLikeText(head):
+	case filetype.LooksLikeText(head):
 		content = s.textFile(in, offset, limit, e)
 	}
 	if content == nil {
@@ -185,39 +181,4 @@ func visible(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
-}
-
-// looksLikeText tells whether a file that begins like this is a text in UTF-8.
-func looksLikeText(head []byte) bool {
-	if len(head) == sniffed { // the last character may not be whole
-		for cut := 0; cut < utf8.UTFMax && !utf8.Valid(head); cut++ {
-			head = head[:len(head)-1]
-		}
-	}
-	return isUTF8(head)
-}
-
-// isUTF8 tells whether content is a text.
-func isUTF8(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
-
-// types are those of endings that models' files have, the same on every host.
-var types = map[string]string{
-	".csv": "text/csv", ".tsv": "text/tab-separated-values", ".md": "text/markdown", ".txt": "text/plain", ".log": "text/plain",
-	".py": "text/x-python", ".r": "text/x-r", ".sh": "text/x-shellscript", ".ts": "text/x-typescript", ".js": "text/javascript",
-	".json": "application/json", ".jsonl": "application/jsonl", ".ipynb": "application/x-ipynb+json", ".yaml": "application/yaml", ".yml": "application/yaml",
-	".toml": "application/toml", ".parquet": "application/vnd.apache.parquet", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-	".zip": "application/zip", ".gz": "application/gzip", ".pdf": "application/pdf", ".npy": "application/x-npy", ".pkl": "application/x-pickle",
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml", ".html": "text/html", ".xml": "application/xml", ".wav": "audio/wav", ".mp3": "audio/mpeg", ".mp4": "video/mp4",
-}
-
-// fileType returns a file's MIME type: of an image what it is, of others what it is called.
-func fileType(name string, head []byte) string {
-	found, _, _ := mime.ParseMediaType(http.DetectContentType(head))
-	if slices.Contains(imageTypes, found) {
-		return found
-	}
-	if known := types[strings.ToLower(path.Ext(name))]; known != "" {
-		return known
-	}
-	return found
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cellblock/internal/filetype"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
@@ -95,7 +96,7 @@ func (t *transcript) endLine() {
 
 // bundle is a display as text; of an image, where it is.
 func (t *transcript) bundle(out sessions.Numbered) string {
-	if mime := firstOf(out.Data, imageTypes...); mime != "" {
+	if mime := firstOf(out.Data, filetype.Images...); mime != "" {
 		return fmt.Sprintf("[%s: %s]", mime, t.at.one(out.Index))
 	}
 	return bundleText(out.Data, t.at.kept(out.Index))

@@ -1,0 +1,29 @@
+package filetype
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLooksLikeText(t *testing.T) {
+	long := strings.Repeat("é", Sniffed)
+	for content, want := range map[string]bool{"": true, "a\n": true, "a\x00": false, "\xff": false, long[:Sniffed]: true, "x" + long[:Sniffed-1]: true, "\xff" + long[:Sniffed-1]: false} {
+		if got := LooksLikeText([]byte(content)); got != want {
+			t.Errorf("%.10q: %v", content, got)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	for _, tt := range []struct{ name, head, want string }{
+		{"a.CSV", "text", "text/csv"},
+		{"a.parquet", "PAR1", "application/vnd.apache.parquet"},
+		{"x", "text", "text/plain"},
+		{"a.txt", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"a.png", "<html>", "image/png"}, // what it is called; who shows images looks at what they are
+	} {
+		if got := Of(tt.name, []byte(tt.head)); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
