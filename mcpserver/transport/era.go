@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -54,6 +55,9 @@ func (d *Dispatcher) checkParamHeaders(h http.Header, m *message) error {
 	if tool == nil {
 		return nil // refused as unknown where it is called
 	}
+	if tool.Tool.RawInputSchema == nil && !asksForHeaders(tool.Tool.InputSchema.Properties) {
+		return nil // as with all tools of ours; mcp-go would write and read the schema to find that out
+	}
 	lookup := func(name string) (string, bool) {
 		values := h.Values(name)
 		if len(values) == 0 {
@@ -62,6 +66,24 @@ func (d *Dispatcher) checkParamHeaders(h http.Header, m *message) error {
 		return values[0], true
 	}
 	return mcp.ValidateParamHeadersLookup(lookup, &tool.Tool, m.params)
+}
+
+// asksForHeaders tells whether a schema, or what is in it, may ask for a header. What it does not know may.
+func asksForHeaders(schema any) bool {
+	switch schema := schema.(type) {
+	case map[string]any:
+		for key, value := range schema {
+			if key == "x-mcp-header" || asksForHeaders(value) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(schema, asksForHeaders)
+	case nil, string, []string, bool, int, float64:
+		return false
+	}
+	return true
 }
 
 // unsupported tells a client which revisions it may choose from.

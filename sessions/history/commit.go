@@ -93,6 +93,14 @@ type commit struct {
 	bytes                   int64
 	generations, executions int
 	used                    time.Time
+
+	added inserted // the execution that this commit has inserted last, while it has no end
+}
+
+// inserted is an execution's row that need not be asked for.
+type inserted struct {
+	id     int64
+	number int
 }
 
 // use notes that something of the session's was in use at a time.
@@ -103,12 +111,50 @@ func (c *commit) use(at time.Time) {
 }
 
 func (c *commit) applyAll(changes []any) error {
-	for _, change := range changes {
-		if err := c.apply(change); err != nil {
+	for len(changes) > 0 {
+		n, err := c.together(changes)
+		if n == 0 && err == nil {
+			n, err = 1, c.apply(changes[0])
+		}
+		if err != nil {
 			return err
 		}
+		changes = changes[n:]
 	}
 	return c.count()
+}
+
+// together makes the first changes of some in one statement, where they are of one execution, and returns how many it made.
+// A short cell is all in one commit, and its row is then written twice instead of four times.
+func (c *commit) together(changes []any) (n int, err error) {
+	if len(changes) < 2 {
+		return 0, nil
+	}
+	switch first := changes[0].(type) {
+	case sessions.ExecutionQueued:
+		if began, ok := changes[1].(sessions.ExecutionBegan); ok && began.Number == first.Number {
+			return 2, c.queued(first, began)
+		}
+	case preparedOutputs:
+		if end, ok := changes[1].(preparedEnd); ok && end.Number == first.Number {
+			c.use(end.Ended)
+			err := c.outputs(first, &end)
+			c.added = inserted{}
+			return 2, err
+		}
+	}
+	return 0, nil
+}
+
+// queued adds an execution. If it has begun already, the row says so.
+func (c *commit) queued(q sessions.ExecutionQueued, began sessions.ExecutionBegan) error {
+	c.executions = max(c.executions, q.Number)
+	c.use(q.Queued)
+	c.use(began.Started)
+	c.added = inserted{number: q.Number}
+	return c.row(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, restores, queued, generation, started, preamble)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, c.session, q.Number, q.MsgID, q.Code, q.Caller, int64(q.Timeout), q.Restores,
+		nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble).Scan(&c.added.id)
 }
 
 func (c *commit) apply(change any) error {
@@ -119,20 +165,17 @@ func (c *commit) apply(change any) error {
 		return c.exec("UPDATE generations SET ended = ?, why = ? WHERE session = ? AND number = ? AND ended IS NULL",
 			nanos(change.Ended), change.Why, c.session, change.Number)
 	case sessions.ExecutionQueued:
-		c.executions = max(c.executions, change.Number)
-		c.use(change.Queued)
-		return c.exec(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, restores, queued)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, c.session, change.Number, change.MsgID, change.Code, change.Caller,
-			int64(change.Timeout), change.Restores, nanos(change.Queued))
+		return c.queued(change, sessions.ExecutionBegan{})
 	case sessions.ExecutionBegan:
 		c.use(change.Started)
 		return c.one("UPDATE executions SET generation = ?, started = ?, preamble = ? WHERE session = ? AND number = ?",
 			change.Generation, nanos(change.Started), change.Preamble, c.session, change.Number)
 	case preparedOutputs:
 		c.use(time.Now())
-		return c.outputs(change)
+		return c.outputs(change, nil)
 	case preparedEnd:
 		c.use(change.Ended)
+		c.added = inserted{}
 		return c.one(`UPDATE executions SET ended = ?, status = ?, error = ?, result = ?, own = ? WHERE session = ? AND number = ?`,
 			nanos(change.Ended), change.status, change.summary, change.result, change.Own, c.session, change.Number)
 	case sessions.WorkspaceGiven:

@@ -67,13 +67,10 @@ func (s *Store) rowsOf(first int, outputs []kernels.Output) ([]outputRow, error)
 	return rows, nil
 }
 
-// outputs adds rows to an execution, and takes out those of a hole.
-func (c *commit) outputs(p preparedOutputs) error {
-	var id int64
-	var running bool
-	err := c.row("SELECT id, ended IS NULL FROM executions WHERE session = ? AND number = ?", c.session, p.Number).
-		Scan(&id, &running)
-	if errors.Is(err, sql.ErrNoRows) && c.expired(p.Number) {
+// outputs adds rows to an execution, takes out those of a hole, and ends it if its end is given.
+func (c *commit) outputs(p preparedOutputs, end *preparedEnd) error {
+	id, running, err := c.find(p.Number)
+	if errors.Is(err, sql.ErrNoRows) && end == nil && c.expired(p.Number) {
 		c.freed = append(c.freed, blobsOf([]any{p})...)
 		return nil
 	}
@@ -97,12 +94,27 @@ func (c *commit) outputs(p preparedOutputs) error {
 		next = max(next, p.Hole.To) // what was given up counts, and may be the end
 	}
 	c.bytes += added
-	if err := c.exec("UPDATE executions SET bytes = bytes + ?, outputs = CASE WHEN outputs < ? THEN ? ELSE outputs END WHERE id = ?",
-		added, next, next, id); err != nil || !running {
+	const grow = "UPDATE executions SET bytes = bytes + ?, outputs = CASE WHEN outputs < ? THEN ? ELSE outputs END"
+	if end == nil {
+		err = c.exec(grow+" WHERE id = ?", added, next, next, id)
+	} else {
+		err = c.exec(grow+", ended = ?, status = ?, error = ?, result = ?, own = ? WHERE id = ?", added, next, next,
+			nanos(end.Ended), end.status, end.summary, end.result, end.Own, id)
+	}
+	if err != nil || !running {
 		return err
 	}
 	return c.exec(`UPDATE generations SET seq = ? WHERE session = ? AND seq < ? AND number =
 		(SELECT generation FROM executions WHERE id = ?)`, seq, c.session, seq, id)
+}
+
+// find returns an execution's row and whether it runs.
+func (c *commit) find(number int) (id int64, running bool, err error) {
+	if c.added.number == number { // numbers begin at 1
+		return c.added.id, true, nil
+	}
+	err = c.row("SELECT id, ended IS NULL FROM executions WHERE session = ? AND number = ?", c.session, number).Scan(&id, &running)
+	return id, running, err
 }
 
 // expired tells whether there was an execution of that number. Retention may have deleted it while something that it left

@@ -38,6 +38,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"one process at a time", testClaims},
 		{"numbers are given once", testNumbers},
 		{"a commit is all or nothing", testAtomic},
+		{"one commit or many", testTogether},
 		{"owners are apart", testOwners},
 		{"holes", testHoles},
 		{"deleted is gone", testDelete},

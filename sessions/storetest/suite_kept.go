@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
@@ -25,6 +27,61 @@ func testAtomic(t *testing.T, p Processes) {
 	if after, _ := s.Session(t.Context(), alice, "a"); after.Bytes != before.Bytes || after.Executions != 1 {
 		t.Errorf("the session became %+v", after)
 	}
+}
+
+// testTogether commits the same changes at once, one by one, and in every two parts: what is there in the end is the same.
+func testTogether(t *testing.T, p Processes) {
+	s := p.Start(t)
+	began := generation(1)
+	changes := append([]sessions.Change{began}, cell(1, "one", "two")...)
+	changes = append(changes, ended(1, 2), printed(1, 2, "late"), queued(2), queued(3), sessions.ExecutionBegan{Number: 2, Generation: 1, Started: time.Now()},
+		printed(2, 0, "x"), ended(2, 1), ended(3, 0))
+	whole := open(t, s, alice, "whole").Ref
+	commit(t, s, whole, changes...)
+	want := keptOf(t, s, "whole", whole, 3)
+	apart := open(t, s, alice, "apart").Ref
+	for _, change := range changes {
+		commit(t, s, apart, change)
+	}
+	if got := keptOf(t, s, "apart", apart, 3); !reflect.DeepEqual(got, want) {
+		t.Errorf("one by one:\n%+v\nwant\n%+v", got, want)
+	}
+	for cut := 1; cut < len(changes); cut++ {
+		id := fmt.Sprintf("cut-%d", cut)
+		ref := open(t, s, alice, id).Ref
+		commit(t, s, ref, changes[:cut]...)
+		commit(t, s, ref, changes[cut:]...)
+		if got := keptOf(t, s, id, ref, 3); !reflect.DeepEqual(got, want) {
+			t.Errorf("cut at %d:\n%+v\nwant\n%+v", cut, got, want)
+		}
+	}
+}
+
+func ended(n, own int) sessions.ExecutionEnded {
+	return sessions.ExecutionEnded{
+		Number: n, Ended: time.Unix(1700000100, 0).UTC(), Own: own, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}},
+	}
+}
+
+// keptOf is what there is of a session's cells, and how far its last kernel's outputs are committed.
+func keptOf(t *testing.T, s sessions.Store, id string, ref sessions.SessionRef, cells int) (kept []any) {
+	t.Helper()
+	for n := 1; n <= cells; n++ {
+		e, err := s.Execution(t.Context(), ref, n)
+		if err != nil {
+			t.Fatalf("cell %d of %s: %v", n, id, err)
+		}
+		kept = append(kept, e, outputs(t, s, ref, n, 0))
+	}
+	session, err := s.Session(t.Context(), alice, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	generations, err := s.Generations(t.Context(), ref)
+	if err != nil || len(generations) != 1 {
+		t.Fatalf("generations of %s: %+v, %v", id, generations, err)
+	}
+	return append(kept, session.Executions, session.Bytes, generations[0].Seq)
 }
 
 func testHoles(t *testing.T, p Processes) {
