@@ -9,7 +9,7 @@ pandas pandas.testing openpyxl xlsxwriter h5py sqlalchemy sqlite3 tabulate yaml
 sklearn.datasets sklearn.ensemble sklearn.linear_model sklearn.model_selection sklearn.utils.estimator_checks
 statsmodels.api statsmodels.formula.api networkx
 matplotlib.pyplot seaborn PIL.Image
-requests bs4 lxml.html html5lib docx pypdf tqdm dateutil zoneinfo
+requests bs4 lxml.html html5lib docx pypdf tqdm dateutil zoneinfo pip
 """.split()
 
 for name in NAMES:

@@ -160,6 +160,7 @@ func (p *Provisioner) List(ctx context.Context) ([]kernels.Ref, error) {
 	}
 	p.sweepFolders(ctx, e)
 	p.sweepHelpers(ctx, e)
+	p.sweepBuilds(ctx, e)
 	return refs, nil
 }
 
