@@ -45,6 +45,9 @@ var assetTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2",
 }
 
+// assetPolicy is what a worker may do: its policy is that of its script, and not that of the page.
+const assetPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
 // asset serves one file. One of another version is answered too, by a page that was loaded before the server was replaced, but
 // it may not be kept.
 func (v *Viewer) asset(w http.ResponseWriter, r *http.Request, _ visit) error {
@@ -55,6 +58,7 @@ func (v *Viewer) asset(w http.ResponseWriter, r *http.Request, _ visit) error {
 		return fault.New(fault.NotFound, "there is no such file").WithHint("Load the page again.")
 	}
 	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Security-Policy", assetPolicy)
 	if r.PathValue("digest") == assetDigest {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}

@@ -176,7 +176,7 @@ func (v *Viewer) sessionsTopic(who visit) live.Topic {
 			if err != nil {
 				return err
 			}
-			var order []string
+			order := []string{}
 			var problems []error
 			for _, row := range rows {
 				order = append(order, row.ID)

@@ -1,5 +1,6 @@
 // subscribe follows a topic from a cursor on, '' for its beginning, and calls heard(event, data) for each of its events, in
 // order, none twice. It returns a function that ends it. All tabs of a browser share one connection.
+import {script} from './fragment.js';
 import {Stream} from './stream.js';
 
 const subscriptions = new Map(); // id → {topic, after, heard}
@@ -55,8 +56,7 @@ function open() {
 }
 
 function shared() {
-  const url = new URL('./live-worker.js', import.meta.url); // its version stands in the address
-  const {port} = new SharedWorker(url, {type: 'module', name: document.querySelector('meta[name=csrf]').content.slice(0, 8)});
+  const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: document.querySelector('meta[name=csrf]').content.slice(0, 8)});
   port.onmessage = ({data}) => (data.link ? linked(data.link) : deliver(data.id, data.event, data.data, data.after));
   navigator.locks?.request(tab, () => new Promise(() => {})); // held while this page lives
   port.postMessage({lock: navigator.locks ? tab : ''});
