@@ -23,7 +23,7 @@ func endsIn(end sessions.End) string {
 // never has, and its footer says what to do.
 func endsSoon(e *sessions.Execution) string {
 	end := e.KernelEnds()
-	if end.At.IsZero() || time.Until(end.At) >= nearEnd || e.Minted() {
+	if end.At.IsZero() || time.Until(end.At) >= nearEnd || e.Minted() || e.Once() {
 		return ""
 	}
 	return "Note: this session's kernel " + endsIn(end) + "; its variables go with it, its files stay."

@@ -52,11 +52,13 @@ func (s *service) executeTool(language string) toolSpec {
 			mcp.WithString("session_id", mcp.Description("A new name starts a new kernel")),
 			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
 			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
+			s.profileArgument(),
 		}
+		t.input = append(t.input, s.imageArguments()...)
 		return t
 	}
 	t.description = "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " No network. It sees only the " +
+		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " No network" + s.networkNote() + ". It sees only the " +
 		"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters."
 	t.input = []mcp.ToolOption{
 		mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
@@ -67,20 +69,22 @@ func (s *service) executeTool(language string) toolSpec {
 			mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
 		waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
 			"0 starts it and returns at once"),
+		s.describeProfiles(),
 	}
+	t.input = append(t.input, s.imageArguments()...)
 	return t
 }
 
 // execute runs one cell and waits for its end, for as long as the call wants to. While it waits, the end of the call is
 // the end of the cell; afterwards the cell is nobody's.
 func (s *service) execute(ctx context.Context, r mcp.CallToolRequest, language string) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "code", "session_id", "timeout_seconds", "wait_seconds")
+	a := argumentsOf(r, "code", "session_id", "timeout_seconds", "wait_seconds", "profile", "image")
 	id := a.text("session_id")
 	if v, given := a.value("session_id"); given && id == "" && string(v) == `""` {
 		a.fail(`session_id: is empty; give a name, or leave it out for a new session`)
 	}
 	request := sessions.Request{
-		SessionID: id, Language: language, Code: a.required("code"),
+		SessionID: id, Language: language, Code: a.required("code"), Profile: a.text("profile"), Image: a.text("image"),
 		Timeout: a.seconds("timeout_seconds", s.Sessions.Config().LongestTimeout()), Caller: clientName(ctx),
 	}
 	wait := a.wait(defaultWait(r))
@@ -158,6 +162,9 @@ func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, err
 // of earlier cells, what was done to the cell, and one line that says where and how it ended.
 func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	r := v.result
+	if e.Once() {
+		r.Files = nil // they are gone
+	}
 	v.shown.index = -1 // what is added from here on is no output of the kernel
 	if r.Error != nil && !v.shown.hasError() {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
@@ -230,7 +237,7 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 	}
 	switch {
 	case r.Status == kernels.StatusDied && r.Death != nil:
-		said = append(said, deathRemark(*r.Death)...)
+		said = append(said, deathRemark(*r.Death, e.Once())...)
 	case r.Interrupt.Ran:
 		said = append(said, ladderRemark(r.Interrupt))
 	case r.Status == kernels.StatusAborted:
@@ -261,10 +268,13 @@ func ladderRemark(i sessions.InterruptReport) string {
 }
 
 // deathRemark tells of a death during the cell. The next cell's preamble repeats it for whoever calls then.
-func deathRemark(d kernels.Death) []string {
+func deathRemark(d kernels.Death, last bool) []string {
 	said := []string{sentence(plain(d.Cause)) + "."}
 	if d.OOM {
 		said = append(said, "Work on the data in pieces, use smaller types, or delete what is not needed.")
+	}
+	if last {
+		return said
 	}
 	return append(said, "Variables are lost, files are kept; the next call runs on a new kernel.")
 }
@@ -280,7 +290,10 @@ func sentence(s string) string {
 // footer is the last line of a result: "[session analysis · cell 3 · ok · 0.12 s]".
 func footer(e *sessions.Execution, how string) string {
 	session := e.SessionID()
-	if e.Minted() {
+	switch {
+	case e.Once():
+		session += " (" + e.Choice().Profile + ": for this call only, its kernel and files go with it)"
+	case e.Minted():
 		session += " (new: pass this session_id to go on with it)"
 	}
 	return fmt.Sprintf("[session %s · cell %d · %s]", session, e.Number(), how)

@@ -280,7 +280,7 @@ func TestStatusTexts(t *testing.T) {
 			t.Errorf("%v: %q", d, got)
 		}
 	}
-	if got := strings.Join(deathRemark(kernels.Death{Cause: "x."}), " "); !strings.HasPrefix(got, "X. Variables") {
+	if got := strings.Join(deathRemark(kernels.Death{Cause: "x."}, false), " "); !strings.HasPrefix(got, "X. Variables") {
 		t.Error(got)
 	}
 }

@@ -2,6 +2,12 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/auth"
 	"cellblock/sessions"
@@ -12,13 +18,14 @@ const isolatedProfile = "isolated"
 
 // profileScope returns the scope that sessions of a profile need, "" for none.
 func profileScope(profile string) string {
-	if profile == sessions.DefaultProfile || profile == isolatedProfile {
+	if profile == "" || profile == sessions.DefaultProfile || profile == isolatedProfile {
 		return ""
 	}
 	return "profile:" + profile
 }
 
-// permit returns what tells whether a caller may run cells under a profile.
+// permit returns what tells whether a caller may run cells under a profile: the one that a call names has been looked at before,
+// but not the one that its session has.
 func (s *service) permit(ctx context.Context) func(profile string) error {
 	return func(profile string) error {
 		if scope := profileScope(profile); scope != "" && !s.Allowed(ctx, scope) {
@@ -26,4 +33,74 @@ func (s *service) permit(ctx context.Context) func(profile string) error {
 		}
 		return nil
 	}
+}
+
+// profileIn is the profile that a call's arguments name, "" for none that there is.
+func (a *Access) profileIn(tool string, arguments json.RawMessage) string {
+	if !strings.HasPrefix(tool, executePrefix) {
+		return ""
+	}
+	var values map[string]json.RawMessage
+	var profile string
+	_ = json.Unmarshal(arguments, &values) // what is wrong with them, the tool says
+	_ = json.Unmarshal(values["profile"], &profile)
+	if !slices.Contains(a.profiles, profile) {
+		return ""
+	}
+	return profile
+}
+
+// profileNames are the profiles, in order.
+func (s *service) profileNames() []string {
+	return slices.Sorted(maps.Keys(s.Sessions.Config().Profiles))
+}
+
+// profileArgument is the argument of tools that begin sessions; filterProfiles takes from it what a caller may not have.
+func (s *service) profileArgument() mcp.ToolOption {
+	return mcp.WithString("profile", mcp.Enum(s.profileNames()...))
+}
+
+// describeProfiles is profileArgument with a word for models.
+func (s *service) describeProfiles() mcp.ToolOption {
+	about := "What a new session may use"
+	if p, ok := s.Sessions.Config().Profiles[isolatedProfile]; ok && p.Once {
+		about += "; isolated is for this call only"
+	}
+	return mcp.WithString("profile", mcp.Description(about), mcp.Enum(s.profileNames()...))
+}
+
+// networkNote says, to go after "No network", that there is a way to have one.
+func (s *service) networkNote() string {
+	for name, p := range s.Sessions.Config().Profiles {
+		if name != sessions.DefaultProfile && p.Network.Open() {
+			return " by default"
+		}
+	}
+	return ""
+}
+
+// imageArguments is the argument that names an image, where there is a choice.
+func (s *service) imageArguments() []mcp.ToolOption {
+	if s.Sessions.Config().Image == nil {
+		return nil
+	}
+	return []mcp.ToolOption{mcp.WithString("image", mcp.Description("Image of a new session"))}
+}
+
+// filterProfiles leaves in a tool's schema the profiles that a caller may name, and no argument where there is no choice.
+func (s *service) filterProfiles(ctx context.Context, t mcp.Tool) mcp.Tool {
+	argument, ok := t.InputSchema.Properties["profile"].(map[string]any)
+	if !ok {
+		return t
+	}
+	may := slices.DeleteFunc(s.profileNames(), func(name string) bool { return s.permit(ctx)(name) != nil })
+	t.InputSchema.Properties = maps.Clone(t.InputSchema.Properties)
+	if len(may) < 2 {
+		delete(t.InputSchema.Properties, "profile")
+		return t
+	}
+	argument = maps.Clone(argument)
+	argument["enum"] = may
+	t.InputSchema.Properties["profile"] = argument
+	return t
 }

@@ -82,15 +82,15 @@ func resourceScope(uri string) string {
 
 // Access says who may use what of a server.
 type Access struct {
-	languages []string
-	tools     map[string]need
+	languages, profiles []string
+	tools               map[string]need
 }
 
 // NewAccess returns the access to what New makes of the same configuration.
 func NewAccess(cfg Config) *Access { return newService(cfg).newAccess() }
 
 func (s *service) newAccess() *Access {
-	a := &Access{languages: s.Languages, tools: map[string]need{}}
+	a := &Access{languages: s.Languages, profiles: s.profileNames(), tools: map[string]need{}}
 	for _, t := range s.tools() {
 		n, known := needOf(t.name)
 		if !known || n == (need{}) {
@@ -109,6 +109,10 @@ func (a *Access) Authorize(c transport.Call, has func(scope string) bool) error 
 	case c.Tool != "":
 		if missing := a.missing(c.Tool, has); len(missing) > 0 {
 			return auth.NeedsScope(c.Tool, missing...)
+		}
+		profile := a.profileIn(c.Tool, c.Arguments)
+		if scope := profileScope(profile); scope != "" && !has(scope) {
+			return auth.NeedsScope("the profile "+profile, scope)
 		}
 	case c.URI != "":
 		if scope := resourceScope(c.URI); !has(scope) {
@@ -137,6 +141,11 @@ func (a *Access) Scopes() []string {
 	for _, language := range a.languages {
 		scopes = append(scopes, language+executeSuffix)
 	}
+	for _, profile := range a.profiles {
+		if scope := profileScope(profile); scope != "" {
+			scopes = append(scopes, scope)
+		}
+	}
 	for _, n := range a.tools {
 		if n.scope != "" && n.scope != ScopeAdmin {
 			scopes = append(scopes, n.scope)
@@ -149,6 +158,9 @@ func (a *Access) Scopes() []string {
 // filterList takes from a list the tools that the caller may not call.
 func (s *service) filterList(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool { return s.refusal(ctx, t.Name) != nil })
+	for i, t := range result.Tools {
+		result.Tools[i] = s.filterProfiles(ctx, t)
+	}
 }
 
 // filterTemplates takes from a list what the caller may not read.

@@ -17,6 +17,8 @@ import (
 type sessionEntry struct {
 	ID          string  `json:"session_id"`
 	Language    string  `json:"language"`
+	Profile     string  `json:"profile,omitempty"`
+	Image       string  `json:"image,omitempty"`
 	State       string  `json:"state"`
 	Executions  int     `json:"executions"`
 	Generation  int     `json:"generation"`
@@ -73,7 +75,7 @@ func (s *service) endedSessions(ctx context.Context, o sessions.Owner) (ids []st
 		return nil
 	}
 	for _, a := range accounts {
-		if a.State == sessions.Closed && a.Executions > 0 {
+		if a.State == sessions.Closed && a.Executions > 0 && !s.Sessions.Config().Profiles[a.Profile].Once {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -93,6 +95,9 @@ func entryOf(i sessions.Info) sessionEntry {
 		Queue: i.Queue, BusySeconds: i.Busy.Round(time.Millisecond).Seconds(),
 		Created: i.Created.UTC().Format(time.RFC3339), LastUsed: i.LastUsed.UTC().Format(time.RFC3339),
 	}
+	if entry.Image = i.Image; i.Profile != sessions.DefaultProfile {
+		entry.Profile = i.Profile
+	}
 	if !i.Ends.At.IsZero() {
 		entry.Ends = i.Ends.At.UTC().Format(time.RFC3339)
 	}
@@ -102,9 +107,16 @@ func entryOf(i sessions.Info) sessionEntry {
 // lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago · kernel
 // stops in 12 min unless used".
 func lineOf(i sessions.Info) string {
-	parts := []string{i.ID, i.Language, string(i.State)}
+	state := string(i.State)
 	if i.Busy > 0 {
-		parts[2] += " for " + words.Took(i.Busy)
+		state += " for " + words.Took(i.Busy)
+	}
+	parts := []string{i.ID, i.Language, state}
+	if i.Profile != sessions.DefaultProfile {
+		parts = append(parts, "profile "+i.Profile)
+	}
+	if i.Image != "" {
+		parts = append(parts, "image "+clean(i.Image))
 	}
 	parts = append(parts, words.Count(int64(i.Executions), "cell"))
 	if i.Queue > 0 {

@@ -12,7 +12,8 @@ import (
 
 // Account is what is known of a session, alive or not, beside its cells.
 type Account struct {
-	ID, Language string
+	ID string
+	Choice
 	// State is Closed when the session does not run; Ended is then since when, and Why why, in the words of a sentence's end.
 	State State
 	Ended time.Time
@@ -81,13 +82,13 @@ func (m *Manager) Accounts(ctx context.Context, o Owner) ([]Account, error) {
 
 func (s *session) account() Account {
 	i := s.info()
-	return Account{ID: i.ID, Language: i.Language, State: i.State, Created: i.Created, Used: i.LastUsed, Executions: i.Executions}
+	return Account{ID: i.ID, Choice: i.Choice, State: i.State, Created: i.Created, Used: i.LastUsed, Executions: i.Executions}
 }
 
 // accountOf is the account of a session in the store that does not run in this process.
 func accountOf(past StoredSession) Account {
 	a := Account{
-		ID: past.ID, Language: past.Language, State: Closed, Ended: past.Closed, Why: past.Why,
+		ID: past.ID, Choice: past.choice(), State: Closed, Ended: past.Closed, Why: past.Why,
 		Created: past.Created, Used: past.Used, Executions: past.Executions,
 	}
 	switch {

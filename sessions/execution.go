@@ -37,6 +37,7 @@ type Execution struct {
 	caller   string
 	timeout  time.Duration
 	minted   bool
+	once     bool // see Once
 	again    bool // it was put back already; the runner's
 	record   *record
 	done     chan struct{}

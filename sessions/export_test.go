@@ -2,8 +2,11 @@ package sessions
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
+
+	"cellblock/kernels"
 )
 
 // What the tests in package sessions_test, which may import stores, need of the ones in here.
@@ -78,3 +81,16 @@ func Burden(m *Manager, id string, n int) {
 		s.save(GenerationEnded{Number: 1 << 20}) // one that never was
 	}
 }
+
+// HasImages has the fake run kernels in images.
+func (p *FakeProvisioner) HasImages() { p.images = true }
+
+// Specs are what was launched, in order.
+func (p *FakeProvisioner) Specs() []kernels.Spec {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.specs)
+}
+
+// Live is how many kernels run.
+func (p *FakeProvisioner) Live() int64 { return p.live.Load() }

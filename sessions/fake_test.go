@@ -20,6 +20,7 @@ type fakeProvisioner struct {
 	launchErr  atomic.Pointer[error]
 	launchTime time.Duration
 	stopTime   time.Duration
+	images     bool
 	attachTime time.Duration
 	readyErr   atomic.Pointer[error]
 	connectErr atomic.Pointer[error]
@@ -91,7 +92,7 @@ func (p *fakeProvisioner) List(context.Context) (refs []kernels.Ref, _ error) {
 func (p *fakeProvisioner) Health(context.Context) error { return nil }
 func (p *fakeProvisioner) Close() error                 { return nil }
 func (p *fakeProvisioner) Capabilities() kernels.Capabilities {
-	return kernels.Capabilities{UID: 65534, GID: 65534}
+	return kernels.Capabilities{UID: 65534, GID: 65534, Images: p.images}
 }
 
 func (p *fakeProvisioner) last() *fakeClient {

@@ -172,7 +172,7 @@ func (s *session) release(why *ending) error {
 		s.saver.abandon()
 		return conflict // both are another process's
 	}
-	err := s.manager.workspaces.release(s.key, deleteFiles)
+	err := s.manager.workspaces.release(s.key, deleteFiles || s.profile().Once)
 	if s.saver == nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 		e = leftOpen(e, past.Used)
 	}
 	restored := &Execution{
-		id: past.ID, choice: past.choice(), number: e.Number, msgID: e.MsgID, code: e.Code, restores: e.Restores, caller: e.Caller,
+		id: past.ID, choice: past.choice(), once: m.cfg.Profiles[past.choice().Profile].Once, number: e.Number, msgID: e.MsgID, code: e.Code, restores: e.Restores, caller: e.Caller,
 		timeout: e.Timeout, record: restoredRecord(m.cfg.Store, past.Ref, e), done: make(chan struct{}), cancelled: make(chan struct{}),
 		phase: PhaseEnded, ending: true, started: e.Started, generation: e.Generation, preamble: e.Preamble, result: e.Result,
 	}

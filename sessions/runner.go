@@ -67,6 +67,10 @@ func (s *session) run() {
 			s.serve()
 			continue
 		}
+		if s.spent() {
+			s.endSpent()
+			continue
+		}
 		s.rest()
 	}
 }

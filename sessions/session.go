@@ -153,7 +153,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	s.wanted = s.wanted || !minted
 	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)
 	e := &Execution{
-		session: s, id: s.key.id, choice: s.choice, number: s.cells, msgID: msgID,
+		session: s, id: s.key.id, choice: s.choice, once: s.profile().Once, number: s.cells, msgID: msgID,
 		code: r.Code, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes, s.cells, msgID), done: make(chan struct{}), cancelled: make(chan struct{}),

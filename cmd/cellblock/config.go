@@ -9,7 +9,6 @@ import (
 
 	"github.com/docker/go-units"
 
-	"cellblock/kernels"
 	"cellblock/kernels/docker"
 	"cellblock/mcpserver"
 )
@@ -70,7 +69,9 @@ type Config struct {
 	Images    map[string]string         `koanf:"images"`
 	Languages map[string]LanguageConfig `koanf:"languages"`
 	Profiles  map[string]ProfileConfig  `koanf:"profiles"`
-	Log       LogConfig                 `koanf:"log"`
+	// MountRoots are the folders of this host below which profiles may mount.
+	MountRoots []string  `koanf:"mount_roots"`
+	Log        LogConfig `koanf:"log"`
 }
 
 // LanguageConfig says what is otherwise for kernels of one language.
@@ -159,24 +160,6 @@ type DockerConfig struct {
 	Carrier string `koanf:"carrier"`
 }
 
-// ProfileConfig is a named set of limits.
-type ProfileConfig struct {
-	Memory   Size    `koanf:"memory"`
-	CPUs     float64 `koanf:"cpus"`
-	PIDs     int64   `koanf:"pids"`
-	FileSize Size    `koanf:"file_size"`
-	Tmp      Size    `koanf:"tmp"`
-	Files    int64   `koanf:"files"`
-}
-
-// Limits converts the profile for the provisioners.
-func (p ProfileConfig) Limits() kernels.Limits {
-	return kernels.Limits{
-		Memory: int64(p.Memory), CPUs: p.CPUs, PIDs: p.PIDs,
-		FileSize: int64(p.FileSize), Tmp: int64(p.Tmp), Files: p.Files,
-	}
-}
-
 // LogConfig is for the server's own log, on stderr.
 type LogConfig struct {
 	// Level is debug, info, warn or error; LOG_LEVEL is honoured too.
@@ -197,9 +180,6 @@ func (s *Size) UnmarshalText(text []byte) error {
 	*s = Size(n)
 	return nil
 }
-
-// sessionProfile is the profile that every session runs under.
-const sessionProfile = "session"
 
 // defaults is the lowest layer. It also says which keys exist.
 func defaults() map[string]any {
@@ -226,6 +206,8 @@ func defaults() map[string]any {
 		"languages.python.idle_timeout": nil, "languages.python.max_life": nil,
 		"profiles.session.memory": "2GB", "profiles.session.cpus": 2.0, "profiles.session.pids": 256,
 		"profiles.session.file_size": "4GB", "profiles.session.tmp": "256MB", "profiles.session.files": 4096,
+		"profiles.isolated.memory": "512MB", "profiles.isolated.cpus": 0.5, "profiles.isolated.pids": 128, "profiles.isolated.once": true,
+		"profiles.development.memory": "4GB", "profiles.development.network.mode": "internet", "mount_roots": []string{},
 		"log.level": "info", "log.format": "text",
 	}
 }

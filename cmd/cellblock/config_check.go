@@ -89,10 +89,8 @@ func (c *Config) check() error {
 			WithHint("Write it as https://cells.example.com, without a path.")
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	for name, p := range c.Profiles {
-		if err := p.check(name); err != nil {
-			return err
-		}
+	if err := c.checkProfiles(); err != nil {
+		return err
 	}
 	for _, dir := range []*string{&c.DataDir, &c.RunDir} {
 		abs, err := filepath.Abs(*dir)
@@ -156,24 +154,6 @@ func (h HistoryConfig) check() error {
 	if h.MaxBytes != 0 && h.MaxBytes < 64<<20 {
 		return fault.New(fault.Invalid, "configuration: history.max_bytes is %d", h.MaxBytes).
 			WithHint("Use at least 64MB, such as 10GB, or 0 for no limit.")
-	}
-	return nil
-}
-
-// check refuses limits under which no kernel comes up: what would then fail says nothing of the reason.
-func (p ProfileConfig) check(name string) error {
-	for _, limit := range []struct {
-		key          string
-		value, least float64
-		unit         string
-	}{
-		{"memory", float64(p.Memory), 128 << 20, "128MB"}, {"cpus", p.CPUs, 0.1, "0.1"}, {"pids", float64(p.PIDs), 32, "32"},
-		{"file_size", float64(p.FileSize), 1 << 20, "1MB"}, {"tmp", float64(p.Tmp), 1 << 20, "1MB"}, {"files", float64(p.Files), 64, "64"},
-	} {
-		if limit.value != 0 && limit.value < limit.least {
-			return fault.New(fault.Invalid, "configuration: profiles.%s.%s is too little for a kernel", name, limit.key).
-				WithHint("Give it at least %s, or 0 for no limit.", limit.unit)
-		}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func loadConfig(src sources) (*Config, error) {
 	} {
 		for key := range layer.values {
 			where[key] = layer.origin(key)
-			if err := checkKey(key, where[key], known); err != nil {
+			if err := checkKey(key, where[key], layer.values[key], known); err != nil {
 				return nil, err
 			}
 		}
@@ -88,14 +88,18 @@ func loadConfig(src sources) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.inherit(k.Exists)
 	return cfg, cfg.check()
 }
 
 // languageKey is a key of one language's settings, as an environment variable's name has it, too.
 var languageKey = regexp.MustCompile(`^languages[._]([a-z0-9_]+)[._](idle_timeout|max_life)$`)
 
-// checkKey refuses unknown keys. images.* and languages.* take any language's name below them.
-func checkKey(key, origin string, known []string) error {
+// checkKey refuses unknown keys. images.* and languages.* take any language's name below them, profiles.* any profile's.
+func checkKey(key, origin string, value any, known []string) error {
+	if _, _, ok := profileKey(key); ok {
+		return checkProfileKey(key, origin, value)
+	}
 	if slices.Contains(known, key) || strings.HasPrefix(key, "images.") || languageKey.MatchString(key) {
 		return nil
 	}
@@ -158,6 +162,8 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 			values["images."+strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_IMAGES_"))] = value
 		case strings.HasPrefix(name, "CELLBLOCK_LANGUAGES_") && languageKey.MatchString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_"))):
 			values[languageKey.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_")), "languages.$1.$2")] = value
+		case profileVariable(name) != "":
+			values[profileVariable(name)] = value
 		case strings.HasPrefix(name, "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
 			err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
 			if near := nearest.Of(name, names); near != "" {

@@ -36,7 +36,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := cfg.Profiles[sessionProfile].Limits()
+	limits := cfg.Profiles["session"].Limits()
 	if cfg.Addr != "127.0.0.1:8787" || limits.Memory != 2<<30 || limits.CPUs != 2 || cfg.Timeout.Max != time.Hour {
 		t.Errorf("%+v", cfg)
 	}
@@ -130,7 +130,7 @@ func TestLayersInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := cfg.Profiles[sessionProfile]
+	p := cfg.Profiles["session"]
 	if cfg.Addr != "127.0.0.1:3" || p.Memory != 512<<20 || p.PIDs != 32 || cfg.Docker.Host != "unix:///engine.sock" || cfg.Log.Level != "error" {
 		t.Errorf("%+v", cfg)
 	}

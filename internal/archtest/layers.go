@@ -20,7 +20,7 @@ var layers = []layer{
 		"the shim is a small static binary beside every kernel; what it links, each kernel pays for",
 	},
 	{
-		"cmd/...", []string{"audit", "auth", "egress", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "mcpserver/...",
+		"cmd/...", []string{"audit", "auth", "egress", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "kernels/mounts", "mcpserver/...",
 			"notebook", "sessions", "sessions/history", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},
@@ -64,7 +64,7 @@ var layers = []layer{
 	},
 	{"kernels", []string{"kernels/stream", "kernels/wire", "internal/..."}, "kernels defines what provisioners implement, so it cannot know them"},
 	{
-		"kernels/...", []string{"kernels", "kernels/seccomp", "kernels/stream", "internal/..."},
+		"kernels/...", []string{"kernels", "kernels/mounts", "kernels/seccomp", "kernels/stream", "internal/..."},
 		"a provisioner launches shims and does not speak Jupyter; provisioners do not know each other",
 	},
 	{"egress", []string{"internal/..."}, "a way out is decided by policy and address; whose cell wants it is told, not known"},

@@ -21,6 +21,8 @@ type message struct {
 	name string
 	// uri is params.uri: the resource of a resources/read.
 	uri string
+	// arguments is params.arguments, of a tools/call.
+	arguments json.RawMessage
 	// cancels is the id that a notifications/cancelled names, spelled by idKey.
 	cancels string
 	// result and failure are a response's; one of them is nil.
@@ -43,15 +45,20 @@ type Call struct {
 	Method string
 	// Tool is the one that a tools/call names, URI the resource of whatever names one.
 	Tool, URI string
+	// Arguments are what a tools/call gives its tool, undecoded; they may be anything.
+	Arguments json.RawMessage
 }
 
-func (m *message) call() Call { return Call{Method: m.method, Tool: m.tool(), URI: m.uri} }
+func (m *message) call() Call {
+	return Call{Method: m.method, Tool: m.tool(), URI: m.uri, Arguments: m.arguments}
+}
 
 // params is what every method's params may hold and this package looks at. The fields are raw so that a value of the
 // wrong type is left to the method that owns it.
 type params struct {
 	Name      json.RawMessage            `json:"name"`
 	URI       json.RawMessage            `json:"uri"`
+	Arguments json.RawMessage            `json:"arguments"`
 	RequestID json.RawMessage            `json:"requestId"`
 	Meta      map[string]json.RawMessage `json:"_meta"`
 }
@@ -128,7 +135,7 @@ func (m *message) readParams() *rpcError {
 	if err := json.Unmarshal(m.params, &p); err != nil {
 		return refuse(mcp.INVALID_PARAMS, "params._meta must be an object")
 	}
-	m.name, m.uri = text(p.Name), text(p.URI)
+	m.name, m.uri, m.arguments = text(p.Name), text(p.URI), p.Arguments
 	m.version = text(p.Meta[mcp.MetaKeyProtocolVersion])
 	if m.method == string(mcp.MethodNotificationCancelled) {
 		m.cancels = idKey(p.RequestID)
