@@ -72,7 +72,7 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	p, err := docker.New(docker.Config{
 		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation, Slot: slot,
 		Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
-		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
+		MountRoots: cfg.MountRoots, AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Lo
 	p, err := local.New(local.Config{
 		StateDir: filepath.Join(cfg.DataDir, "local"), Slot: slot, RunDir: filepath.Join(cfg.RunDir, "l"), ShimPath: shim,
 		UID: cfg.KernelUID, GID: cfg.KernelGID, ReadOnlyPaths: host.readPaths(), Sandbox: local.Sandbox(cfg.Sandbox),
-		AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
+		MountRoots: cfg.MountRoots, AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ type plan struct {
 	installation string
 	slot         string
 	kind         string // of engine
-	runtime      string
+	extras       extras
 	user         identity
 	ulimits      []*units.Ulimit // where the limits say nothing
 	imageEnv     []string
@@ -113,7 +113,7 @@ func (p plan) config() (*container.Config, *container.HostConfig) {
 		Tmpfs:          p.tmpfs(),
 		ShmSize:        p.spec.Limits.Tmp,
 		UsernsMode:     container.UsernsMode(p.user.userns),
-		Runtime:        p.runtime,
+		Runtime:        p.extras.runtime,
 		Resources:      p.resources(),
 		Mounts:         p.mounts(),
 		Init:           &no,
@@ -139,7 +139,7 @@ func (p plan) mounts() []mount.Mount {
 	if p.socket != "" {
 		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: p.socket, Target: socketDir, ReadOnly: true})
 	}
-	return mounts
+	return append(mounts, p.extras.mounts...)
 }
 
 // tmpfs are the folders in memory, which counts as the container's. The mode lets any uid in; there is but one.
@@ -171,6 +171,7 @@ func (p plan) resources() container.Resources {
 		Memory: l.Memory, MemorySwap: l.Memory,
 		NanoCPUs: int64(math.Round(l.CPUs * cpuUnit)),
 		Ulimits:  []*units.Ulimit{{Name: "core"}},
+		Devices:  p.extras.devices, DeviceRequests: p.extras.requests,
 	}
 	if l.PIDs > 0 {
 		r.PidsLimit = &l.PIDs

@@ -44,7 +44,7 @@ func TestContainerGolden(t *testing.T) {
 	stdio := examplePlan()
 	stdio.socket, stdio.attachKey = "", strings.Repeat("0", 32)
 	stdio.user = identity{user: "1000:1000", userns: "keep-id"}
-	stdio.runtime = "runsc"
+	stdio.extras.runtime = "runsc"
 	bare := examplePlan()
 	bare.spec.Limits, bare.spec.Env, bare.spec.Labels, bare.imageEnv = kernels.Limits{}, nil, nil, nil
 	for name, p := range map[string]plan{"socket": examplePlan(), "stdio": stdio, "bare": bare} {

@@ -129,7 +129,11 @@ func (l *launch) create(ctx context.Context) (*container.HostConfig, error) {
 
 // plan gathers what the container needs, and makes what has to exist before it.
 func (l *launch) plan(ctx context.Context) (plan, error) {
-	p := plan{spec: l.spec, installation: l.p.cfg.Installation, slot: l.p.cfg.Slot, kind: l.e.kind, runtime: l.p.cfg.Runtime, user: l.e.user, ulimits: l.e.ulimits}
+	p := plan{spec: l.spec, installation: l.p.cfg.Installation, slot: l.p.cfg.Slot, kind: l.e.kind, user: l.e.user, ulimits: l.e.ulimits}
+	var err error
+	if p.extras, err = l.p.extras(ctx, l.e, l.spec); err != nil {
+		return p, err
+	}
 	image, err := l.e.image(ctx, l.spec.Image)
 	if err != nil {
 		return p, err

@@ -23,6 +23,7 @@ func (l *launch) sandboxed() error {
 	box := l.p.box(&l.stage, l.spec.Limits)
 	box.workspace = l.p.source(&l.stage, l.spec.Workspace, true)
 	box.shim = l.p.source(&l.stage, l.p.cfg.ShimPath, false)
+	l.p.mount(&box, &l.stage, l.mounts)
 	for _, b := range l.state.Group.binds() {
 		b.source = l.p.source(&l.stage, b.source, true)
 		box.cgroups = append(box.cgroups, b)

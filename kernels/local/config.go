@@ -65,6 +65,8 @@ type Config struct {
 	// ReadOnlyPaths are files and folders of the host that kernels may read at the same path, beside the system's:
 	// a virtual environment, /opt.
 	ReadOnlyPaths []string
+	// MountRoots are the folders of the host below which all mounts of kernels must lie.
+	MountRoots []string
 	// AllowUnenforced launches although the host took a limit and then does not hold it; Capabilities warns of it.
 	AllowUnenforced bool
 	// Logger is told what happens behind the caller's back. Nil means slog.Default.

@@ -37,6 +37,7 @@ const (
 type launch struct {
 	p       *Provisioner
 	spec    kernels.Spec
+	mounts  []kernels.Mount // with what their sources really are
 	entry   *entry
 	state   state
 	cmd     *exec.Cmd
@@ -52,6 +53,10 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err := p.checkSpec(spec); err != nil {
 		return nil, err
 	}
+	mounts, err := p.checkExtras(spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.Health(ctx); err != nil {
 		return nil, err
 	}
@@ -62,7 +67,7 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "state folder: %w", err)
 	}
-	l := &launch{p: p, spec: spec, entry: e, state: state{Version: stateVersion, Started: time.Now(), Slot: p.cfg.Slot, Labels: spec.Labels}}
+	l := &launch{p: p, spec: spec, mounts: mounts, entry: e, state: state{Version: stateVersion, Started: time.Now(), Slot: p.cfg.Slot, Labels: spec.Labels}}
 	h, err := l.run(ctx)
 	if err != nil {
 		err = l.explain(ctx, err)

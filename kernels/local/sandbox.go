@@ -57,6 +57,8 @@ type sandbox struct {
 	scratch   []bind // empty folders to use where there is no tmpfs
 	further   []bind // read-only paths beside the system's, which may lie where a tmpfs is
 	cgroups   []bind
+	shown     []bind // folders of the host, read-only
+	writable  []bind // and others
 	workspace string // empty: none
 	shim      string // empty: none
 	config    string // the shim's configuration, with everything that the kernel gets to see of the environment
@@ -81,6 +83,12 @@ func (s sandbox) args() []string {
 	s.private(&a)
 	if s.workspace != "" {
 		a.add("--bind", s.workspace, workspacePath)
+	}
+	for _, b := range s.shown {
+		a.bind("--ro-bind", b)
+	}
+	for _, b := range s.writable {
+		a.bind("--bind", b)
 	}
 	a.add("--remount-ro", "/dev")
 	a.add("--remount-ro", "/")

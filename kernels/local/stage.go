@@ -24,10 +24,11 @@ type stage struct {
 	scratch []stageScratch
 }
 
-// stageSource is a path of the host and whether it must be a folder and no link.
+// stageSource is a path of the host, whether it must be a folder and no link, and whether there must be no link on the way to it
+// either.
 type stageSource struct {
-	path   string
-	folder bool
+	path          string
+	folder, exact bool
 }
 
 // stageScratch is a tmpfs for the sandbox, as large as that in bytes.
@@ -43,8 +44,15 @@ const stageDir = "/tmp"
 
 // add returns the path under which a path of the host will be on the stage.
 func (s *stage) add(path string, folder bool) string {
-	s.sources = append(s.sources, stageSource{path, folder})
+	s.sources = append(s.sources, stageSource{path: path, folder: folder})
 	return filepath.Join(stageDir, strconv.Itoa(len(s.sources)-1))
+}
+
+// addExact is add for a folder whose path has been resolved: should there be a link in it by now, there is no stage.
+func (s *stage) addExact(path string) string {
+	staged := s.add(path, true)
+	s.sources[len(s.sources)-1].exact = true
+	return staged
 }
 
 // addScratch returns the path under which there will be an empty tmpfs without execution.
@@ -117,7 +125,14 @@ func openPath(src stageSource) (*os.File, error) {
 	if src.folder {
 		flags |= unix.O_NOFOLLOW | unix.O_DIRECTORY
 	}
-	return os.OpenFile(src.path, flags, 0)
+	if !src.exact {
+		return os.OpenFile(src.path, flags, 0)
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, src.path, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: src.path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), src.path), nil
 }
 
 // bindFile binds an open file or folder at target, which it makes.
