@@ -182,7 +182,7 @@ func (s *service) readOutput(e *sessions.Execution, a address) ([]mcp.ResourceCo
 
 // readForms is one output in all its forms.
 func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceContents, error) {
-	out, ok := outputAt(e, a.index)
+	out, ok := e.OutputAt(a.index)
 	if !ok && out.Notice != nil {
 		return nil, fault.New(fault.NotFound, "output %d of cell %d of session %q is not kept: %s", a.index, a.execution, a.session, out.Notice)
 	}
@@ -198,27 +198,6 @@ func (s *service) readForms(e *sessions.Execution, a address) ([]mcp.ResourceCon
 			WithHint("let code write it into a file in the workspace")
 	}
 	return formsOf(out, a.uri), nil
-}
-
-// outputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one.
-func outputAt(e *sessions.Execution, index int) (out kernels.Output, ok bool) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for next, err := range e.OutputsFrom(now, index) {
-		switch {
-		case err != nil:
-		case next.Kind != kernels.OutputNotice && next.Index == index:
-			return next.Output, true
-		case next.Kind != kernels.OutputNotice:
-			return out, false
-		case out.Notice == nil:
-			out = next.Output
-		}
-	}
-	for _, next := range e.LateFrom(index) {
-		return next.Output, next.Kind != kernels.OutputNotice && next.Index == index
-	}
-	return out, false
 }
 
 func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {

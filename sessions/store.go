@@ -65,6 +65,10 @@ type Store interface {
 	// and an error, and the next ones follow if the caller goes on; any other error ends it.
 	Outputs(ctx context.Context, session SessionRef, number, from int) iter.Seq2[StoredOutput, error]
 
+	// FindOutputs yields the outputs of a session that a query asks for, the last first. One that cannot be read is yielded with its
+	// place and an error, and the next ones follow if the caller goes on.
+	FindOutputs(ctx context.Context, session SessionRef, q OutputQuery) iter.Seq2[FoundOutput, error]
+
 	// Delete removes a session with all that belongs to it. A later one of the same id starts from nothing. Deleting what
 	// is not there is no error; Conflict means that another process that is alive has it claimed.
 	Delete(ctx context.Context, o Owner, id string) error

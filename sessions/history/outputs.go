@@ -74,6 +74,36 @@ func scanOutput(row scanner) (o outputAt, err error) {
 	return o, err
 }
 
+// FindOutputs implements sessions.Store. The rows that are found are in memory before the first is yielded, without the bodies that
+// are in files.
+func (s *Store) FindOutputs(ctx context.Context, session sessions.SessionRef, q sessions.OutputQuery) iter.Seq2[sessions.FoundOutput, error] {
+	return func(yield func(sessions.FoundOutput, error) bool) {
+		type place struct {
+			number int
+			outputAt
+		}
+		found, err := collect(ctx, s.read, func(row scanner) (p place, err error) {
+			var seq, sent int64
+			var blob sql.NullString
+			err = row.Scan(&p.number, &p.index, &seq, &p.out.Kind, &sent, &p.body, &blob)
+			p.out.Seq, p.out.Time, p.blob = uint64(seq), outputTime(sent), blob.String
+			return p, err
+		}, `SELECT e.number, o.idx, o.seq, o.kind, o.time, o.body, o.blob FROM executions e JOIN outputs o ON o.execution = e.id
+			WHERE e.session = ? AND e.number BETWEEN ? AND ? AND o.kind = ? AND o.size >= ? ORDER BY e.number DESC, o.idx DESC LIMIT ?`,
+			session, q.From, q.To, string(q.Kind), q.Size, max(q.Limit, 0))
+		if err != nil {
+			yield(sessions.FoundOutput{}, err)
+			return
+		}
+		for _, p := range found {
+			out, err := s.decode(p.outputAt)
+			if !yield(sessions.FoundOutput{Number: p.number, StoredOutput: sessions.StoredOutput{Index: p.index, Output: out}}, err) {
+				return
+			}
+		}
+	}
+}
+
 // decode gets an output's body, from its file if it has one.
 func (s *Store) decode(row outputAt) (kernels.Output, error) {
 	if row.out.Notice != nil {

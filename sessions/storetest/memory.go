@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -431,6 +432,36 @@ func (m *Memory) Outputs(_ context.Context, ref sessions.SessionRef, number, fro
 			}
 		}
 	}
+}
+
+// FindOutputs implements sessions.Store.
+func (m *Memory) FindOutputs(_ context.Context, ref sessions.SessionRef, q sessions.OutputQuery) iter.Seq2[sessions.FoundOutput, error] {
+	return func(yield func(sessions.FoundOutput, error) bool) {
+		left := q.Limit
+		for n := q.To; n >= q.From; n-- {
+			e := m.session(ref).executions[n]
+			if e == nil {
+				continue
+			}
+			for _, i := range slices.Backward(slices.Sorted(maps.Keys(e.outputs))) {
+				out := e.outputs[i]
+				if out.Output.Kind != q.Kind || dataSize(out.Output) < q.Size {
+					continue
+				}
+				if left--; left < 0 || !yield(sessions.FoundOutput{Number: n, StoredOutput: out}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func dataSize(out kernels.Output) (n int64) {
+	n = int64(len(out.Text))
+	for _, value := range out.Data {
+		n += int64(len(value))
+	}
+	return n
 }
 
 // Delete implements sessions.Store.

@@ -45,6 +45,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"writers side by side", testConcurrent},
 		{"reading while it is written", testReadWhileWritten},
 		{"pages of executions", testPages},
+		{"outputs that are looked for", testFind},
 		{"the end of a wait", testContext},
 		{"kernels whose end is not written down", testRunning},
 		{"cells whose end is not written down", testUnended},

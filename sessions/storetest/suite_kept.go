@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -167,6 +168,42 @@ func testPages(t *testing.T, p Processes) {
 		got, err := s.Executions(t.Context(), ref, c.from, c.limit)
 		if err != nil || len(got) != c.count || c.count > 0 && (got[0].Number != c.first || got[0].Code != fmt.Sprintf("cell %d", c.first)) {
 			t.Errorf("from %d, %d: %+v, %v", c.from, c.limit, got, err)
+		}
+	}
+}
+
+func testFind(t *testing.T, p Processes) {
+	s := p.Start(t)
+	ref := open(t, s, alice, "a").Ref
+	for n := 1; n <= 4; n++ {
+		commit(t, s, ref, cell(n, "text")...)
+		commit(t, s, ref, sessions.OutputsKept{Number: n, First: 1, Outputs: []kernels.Output{
+			{Kind: kernels.OutputUpdate, DisplayID: fmt.Sprint("d", n), Data: map[string]json.RawMessage{"text/plain": json.RawMessage(`"small"`)}},
+			{Kind: kernels.OutputUpdate, DisplayID: fmt.Sprint("e", n), Data: map[string]json.RawMessage{"text/plain": json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)}},
+		}})
+	}
+	commit(t, s, open(t, s, bob, "a").Ref, cell(1, "other")...)
+	for name, tt := range map[string]struct {
+		q    sessions.OutputQuery
+		want string
+	}{
+		"all":       {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 4, Limit: 100}, "4.2 e4, 4.1 d4, 3.2 e3, 3.1 d3, 2.2 e2, 2.1 d2, 1.2 e1, 1.1 d1"},
+		"the last":  {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 4, Limit: 3}, "4.2 e4, 4.1 d4, 3.2 e3"},
+		"some":      {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 2, To: 2, Limit: 100}, "2.2 e2, 2.1 d2"},
+		"large":     {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 2, Size: 50_000, Limit: 100}, "2.2 e2, 1.2 e1"},
+		"no such":   {sessions.OutputQuery{Kind: kernels.OutputError, From: 1, To: 4, Limit: 100}, ""},
+		"no cells":  {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 5, To: 9, Limit: 100}, ""},
+		"no output": {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 4}, ""},
+	} {
+		var got []string
+		for out, err := range s.FindOutputs(t.Context(), ref, tt.q) {
+			got = append(got, fmt.Sprintf("%d.%d %s", out.Number, out.Index, out.Output.DisplayID))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%s: %q, want %q", name, strings.Join(got, ", "), tt.want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func HTML(source string) (template.HTML, bool) {
 		return "", false
 	}
 	made, err := cleaned(tables, strings.ToValidUTF8(source, "\uFFFD"))
-	return `<div class="html">` + made + `</div>`, err == nil
+	return `<div class="html" tabindex="0">` + made + `</div>`, err == nil
 }
 
 // cleaned is what a policy leaves of HTML, with every element closed that was opened, and none that was not.

@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 		"a cell in bash":        {Code("python", "%%bash\nif true; then ls; fi"), `<span class="hl-k">if</span>`},
 		"an operator":           {Code("python", "a % b"), `<span class="hl-o">%</span>`},
 		"colours":               {joined(Terminal("\x1b[31mred\x1b[0m")), `<span class="term-fg31">red</span>`},
-		"256 colours":           {joined(Terminal("\x1b[38;5;208mx")), `<span class="term-fgx208">x</span>`},
+		"256 colours":           {joined(Terminal("\x1b[38;5;28;48;5;231mx")), `<span class="term-fg32 term-bgi107">x</span>`},
 		"a progress bar":        {joined(Terminal(" 10%|#   |\r100%|####|\n")), `100%|####|`},
 		"an indent":             {joined(Terminal("\tx")), "\tx"},
 		"a formula":             {Markdown("so $x^2$ is"), `<msup><mi>x</mi><mn>2</mn></msup>`},
@@ -95,7 +95,7 @@ func TestForms(t *testing.T) {
 		"only text":             {Bundle(bundle("text/plain", "a\x1b[1mb"), there{}), `a<span class="term-fg1">b</span>`},
 		"a PDF":                 {Bundle(bundle("application/pdf", "AAAA"), there{}), `<a download href="/there/raw?mime=application%2Fpdf">application/pdf</a>`},
 		"Plotly without HTML":   {Bundle(bundle("application/vnd.plotly.v1+json", map[string]any{"data": 1}), there{}), `pio.renderers.default`},
-		"a library is no noise": {Bundle(bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", minLibrary)), there{}), `was loaded here`},
+		"a library is no noise": {Bundle(bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", MinLibrary)), there{}), `was loaded here`},
 	} {
 		if !strings.Contains(string(tt.made), tt.want) {
 			t.Errorf("%s is\n%s\nwant in it\n%s", name, tt.made, tt.want)
@@ -147,7 +147,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestFrameOf(t *testing.T) {
-	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", minLibrary)+"</script>")
+	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", MinLibrary)+"</script>")
 	if !IsLibrary(library) || IsLibrary(bundle("text/html", "<p>")) {
 		t.Error("libraries are not told from others")
 	}

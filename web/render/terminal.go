@@ -69,7 +69,7 @@ func play(text string) string {
 	// Tabs are columns on the screen, where they would overwrite nothing.
 	_, _ = screen.Write([]byte(strings.ReplaceAll(text, "\t", "    "))) // it never fails
 	add(screen.AsHTML())
-	return coloured.Sanitize(out.String())
+	return readable(coloured.Sanitize(out.String()))
 }
 
 // asLines splits HTML in which no element goes over the end of a line.

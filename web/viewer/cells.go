@@ -1,43 +1,319 @@
 package viewer
 
 import (
+	"cmp"
 	"context"
+	"hash/fnv"
+	"html/template"
 	"net/http"
+	"strconv"
+	"time"
 
+	"cellblock/internal/fault"
+	"cellblock/internal/words"
+	"cellblock/kernels"
+	"cellblock/mcpserver"
 	"cellblock/sessions"
-	"cellblock/web/viewer/live"
+	"cellblock/web/render"
+)
+
+const (
+	// blockCells is how many cells a page gets at once. A page keeps a few blocks, and the height of the others.
+	blockCells = 50
+	// maxCellOutputs and maxCellBytes bound what is read of one cell to be shown in a block.
+	maxCellOutputs, maxCellBytes = 20_000, 8 << 20
+	// maxBlockBytes bounds what is read of the outputs of a block's cells together; later ones are shown when they are asked for.
+	maxBlockBytes = 32 << 20
 )
 
 // cellsRoutes are the addresses of the session page's cells.
-func (v *Viewer) cellsRoutes() []route { return nil }
+func (v *Viewer) cellsRoutes() []route {
+	return []route{
+		{pattern: "GET /s/{id}/cells", scope: mcpserver.ScopeRead, handle: v.cellsBlock},
+		{pattern: "GET /s/{id}/cells/{number}", scope: mcpserver.ScopeRead, handle: v.cellAlone},
+		{pattern: "GET /s/{id}/cells/{number}/items/{key}", scope: mcpserver.ScopeRead, handle: v.wholeItem},
+		{pattern: "GET /s/{id}/cells/{number}/outputs/{index}", scope: mcpserver.ScopeRead, handle: v.rawOutput},
+		{pattern: "GET /s/{id}/cells/{number}/outputs/{index}/frame", scope: mcpserver.ScopeRead, handle: v.frameOutput},
+	}
+}
+
+// cellsView is what templates/parts/cells.html shows: blocks of cells, of which the last is filled.
+type cellsView struct {
+	// Total is how many cells the session has had, After the cursor from which on the page hears of them.
+	Total  int
+	After  string
+	Blocks []cellBlock
+}
+
+// cellBlock is the cells with numbers of From to To.
+type cellBlock struct {
+	From, To int
+	// Filled tells that Cells are there.
+	Filled bool
+	Cells  []cellView
+}
+
+// cellView is one cell.
+type cellView struct {
+	Number, Generation int
+	// NewKernel tells that it ran on another kernel than the cell before, and Why what ended that one.
+	NewKernel bool
+	Why       string
+
+	Code  template.HTML
+	Lines int
+	// Status is a word for a class, Label what people read.
+	Status, Label string
+	Caller        string
+	Restores      int
+	Started       time.Time
+	Took          string
+	// Failure says why the cell never ran, or did not end; Hint what to do.
+	Failure, Hint string
+	Items         []itemView
+	// Partial tells that not all of its outputs were read.
+	Partial bool
+}
 
 // cellsPart is what templates/parts/cells.html shows.
 func (v *Viewer) cellsPart(r *http.Request, who visit, s sessionView) (any, error) {
-	return v.Sessions.Executions(r.Context(), who.owner, s.ID, 100)
+	view := cellsView{Total: s.Executions, After: strconv.Itoa(s.Executions + 1)}
+	for from := 1; from <= s.Executions; from += blockCells {
+		view.Blocks = append(view.Blocks, cellBlock{From: from, To: min(from+blockCells-1, s.Executions)})
+	}
+	for i := len(view.Blocks) - 1; i >= max(0, len(view.Blocks)-2); i-- {
+		b := &view.Blocks[i]
+		if i < len(view.Blocks)-1 && view.Blocks[i+1].To-view.Blocks[i+1].From > 10 {
+			break // the last fills a screen
+		}
+		var err error
+		if b.Cells, err = v.cellViews(r.Context(), who.owner, s.ID, b.From, b.To); err != nil {
+			return nil, err
+		}
+		b.Filled = true
+		for _, c := range b.Cells {
+			if c.Status == string(sessions.PhaseRunning) || c.Status == string(sessions.PhaseQueued) {
+				view.After = strconv.Itoa(min(c.Number, atoi(view.After)))
+			}
+		}
+	}
+	return view, nil
 }
 
-// cellsTopic tells of a session's cells and its state.
-func (v *Viewer) cellsTopic(who visit, id string) live.Topic {
-	return func(ctx context.Context, _ string, send func(live.Event) error) error {
-		for {
-			changed := v.Sessions.Changed(who.owner, id)
-			info, _, err := v.describe(ctx, who.owner, id)
-			if err != nil {
-				return err
-			}
-			if err := send(live.Event{Name: "state", Data: stateOf(info)}); err != nil {
-				return err
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+func atoi(text string) int {
+	n, _ := strconv.Atoi(text) // what is no number is 0
+	return n
+}
+
+// cellsBlock answers with the cells of a block.
+func (v *Viewer) cellsBlock(w http.ResponseWriter, r *http.Request, who visit) error {
+	from := atoi(r.URL.Query().Get("from"))
+	to := atoi(r.URL.Query().Get("to"))
+	if from < 1 || to < from || to-from >= 2*blockCells {
+		return fault.New(fault.Invalid, "from and to are to be numbers of cells, at most %d of them", 2*blockCells)
+	}
+	return v.answerCells(w, r, who, from, to)
+}
+
+// cellAlone answers with one cell, as a block has it.
+func (v *Viewer) cellAlone(w http.ResponseWriter, r *http.Request, who visit) error {
+	n := atoi(r.PathValue("number"))
+	return v.answerCells(w, r, who, n, n)
+}
+
+func (v *Viewer) answerCells(w http.ResponseWriter, r *http.Request, who visit, from, to int) error {
+	cells, err := v.cellViews(r.Context(), who.owner, r.PathValue("id"), from, to)
+	if err != nil {
+		return err
+	}
+	html, err := partial("cell-list", cells)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]string{"html": html})
+}
+
+// cellViews describes cells of a session, with what they show.
+func (v *Viewer) cellViews(ctx context.Context, o sessions.Owner, id string, from, to int) ([]cellView, error) {
+	infos, err := v.Sessions.ExecutionPage(ctx, o, id, max(1, from-1), to-max(1, from-1)+1)
+	if err != nil {
+		return nil, err
+	}
+	b := block{v: v, owner: o, id: id, left: maxBlockBytes}
+	var views []cellView
+	for _, info := range infos {
+		if info.Number >= from {
+			views = append(views, b.view(ctx, info))
+		}
+		b.generation = cmp.Or(info.Generation, b.generation)
+	}
+	return views, ctx.Err()
+}
+
+// block makes the views of cells that follow each other.
+type block struct {
+	v           *Viewer
+	owner       sessions.Owner
+	id          string
+	generation  int // of the cell before
+	generations []sessions.StoredGeneration
+	updates     *updates
+	left        int64
+}
+
+func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView {
+	view := viewOf(info)
+	e, err := b.v.Sessions.Execution(ctx, b.owner, b.id, info.Number)
+	if err != nil {
+		view.Code = render.Code("", info.Code)
+		view.Failure, view.Hint = fault.BodyOf(err).Message, fault.Hint(err)
+		return view
+	}
+	view.Code = codeOf(e, info)
+	b.divide(ctx, &view)
+	s, partial := b.read(e, info)
+	view.Partial = partial
+	b.update(ctx, s)
+	view.Items = s.views()
+	return view
+}
+
+func codeOf(e *sessions.Execution, info sessions.ExecutionInfo) template.HTML {
+	return render.Code(e.Language(), info.Code)
+}
+
+// Version is another one whenever the cell looks other than before, with or without the tags around it.
+func (c cellView) Version() string {
+	sum := fnv.New64a()
+	for _, text := range []string{c.Status, c.Took, c.Failure} {
+		_, _ = sum.Write([]byte(text + "\x00")) // it never fails
+	}
+	for _, it := range c.Items {
+		_, _ = sum.Write([]byte(it.Key + "\x00" + string(it.HTML)))
+	}
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// divide says of a cell that it ran on another kernel than the one before.
+func (b *block) divide(ctx context.Context, view *cellView) {
+	if view.Generation == 0 || view.Generation == b.generation || view.Generation == 1 {
+		return
+	}
+	view.NewKernel = true
+	if b.generations == nil {
+		if account, err := b.v.Sessions.Account(ctx, b.owner, b.id); err == nil {
+			b.generations = account.Generations
+		}
+	}
+	for _, g := range b.generations {
+		if g.Number == view.Generation-1 {
+			view.Why = g.Why
 		}
 	}
 }
 
-// stateOf is what pages are told of a session's state.
-func stateOf(info sessions.Info) map[string]any {
-	return map[string]any{"state": info.State, "busy": info.Busy.Seconds(), "queue": info.Queue, "generation": info.Generation}
+// read applies what a cell has produced by now, within bounds.
+func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *shown, partial bool) {
+	s = newShown(b.id, info)
+	left := min(b.left, maxCellBytes)
+	before := left
+	s.pull(e, maxCellOutputs, &left)
+	b.left -= before - left
+	return s, left <= 0
+}
+
+// newShown is what a cell shows that has not produced anything.
+func newShown(id string, info sessions.ExecutionInfo) *shown {
+	s := &shown{session: id, number: info.Number, generation: info.Generation}
+	s.renumber(info)
+	return s
+}
+
+// renumber takes notice of the number that the kernel gave a cell.
+func (s *shown) renumber(info sessions.ExecutionInfo) {
+	if count := info.Result.ExecutionCount; count > 0 {
+		s.shift = info.Number - count
+	}
+}
+
+// pull applies what there is of a cell behind what was read, at most so many outputs and bytes, and tells whether there may be more.
+func (s *shown) pull(e *sessions.Execution, most int, left *int64) (more bool) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for out, err := range e.OutputsFrom(now, s.next) {
+		if err != nil {
+			break
+		}
+		if most--; most < 0 || *left <= 0 {
+			return true
+		}
+		s.add(out)
+		*left -= sizeOf(out.Output)
+	}
+	for _, out := range e.LateFrom(s.next) {
+		if most--; most < 0 || *left <= 0 {
+			return true
+		}
+		s.add(out)
+		*left -= sizeOf(out.Output)
+	}
+	return false
+}
+
+// sizeOf is about what an output takes to be read, in bytes.
+func sizeOf(out kernels.Output) int64 {
+	size := int64(100 + len(out.Text))
+	for _, value := range out.Data {
+		size += int64(len(value))
+	}
+	return size
+}
+
+// viewOf is a cell without its outputs.
+func viewOf(info sessions.ExecutionInfo) cellView {
+	view := cellView{
+		Number: info.Number, Generation: info.Generation, Caller: info.Caller, Restores: info.Restores, Started: info.Started,
+		Status: string(info.Phase), Label: string(info.Phase), Lines: countLines(info.Code),
+	}
+	if info.Phase != sessions.PhaseEnded {
+		return view
+	}
+	if !info.Started.IsZero() {
+		view.Took = words.Took(info.Duration)
+	}
+	view.Status, view.Label = statusOf(info)
+	if info.Err != nil {
+		view.Failure, view.Hint = fault.BodyOf(info.Err).Message, fault.Hint(info.Err)
+	} else if death := info.Result.Death; death != nil && info.Result.Status == kernels.StatusDied {
+		view.Failure = death.Cause
+	}
+	return view
+}
+
+func countLines(code string) (n int) {
+	for _, r := range code {
+		if r == '\n' {
+			n++
+		}
+	}
+	return n + 1
+}
+
+// statusOf is how a cell ended, as a class and in words.
+func statusOf(info sessions.ExecutionInfo) (status, label string) {
+	switch r := info.Result; {
+	case r.Cancelled:
+		return "stopped", "cancelled"
+	case info.Err != nil:
+		return "stopped", "not run"
+	case r.TimedOut:
+		return "failed", "timed out"
+	case r.Status == kernels.StatusDied:
+		return "failed", "kernel died"
+	case r.Interrupt.Ran:
+		return "stopped", "interrupted"
+	case r.Status == kernels.StatusOK:
+		return "ok", "ok"
+	}
+	return "failed", string(info.Result.Status)
 }

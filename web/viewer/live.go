@@ -64,6 +64,12 @@ func (v *Viewer) topic(name string, who visit) (live.Topic, error) {
 		if err := sessions.ValidateID(id); err != nil {
 			return nil, err
 		}
+		return v.stateTopic(who, id), nil
+	}
+	if id, ok := strings.CutPrefix(name, cellsTopicPrefix); ok {
+		if err := sessions.ValidateID(id); err != nil {
+			return nil, err
+		}
 		return v.cellsTopic(who, id), nil
 	}
 	if name == sessionsTopic {

@@ -73,8 +73,8 @@ func (v *Viewer) show(w http.ResponseWriter, status int, name string, p page) er
 	return nil
 }
 
-// render returns a partial as HTML, for a page that is there already.
-func render(name string, data any) (string, error) {
+// partial returns a partial as HTML, for a page that is there already.
+func partial(name string, data any) (string, error) {
 	var out bytes.Buffer
 	err := templates["session"].ExecuteTemplate(&out, name, data)
 	return out.String(), err

@@ -1,9 +1,12 @@
 package viewer
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"cellblock/sessions"
+	"cellblock/web/viewer/live"
 )
 
 // sessionView is what the session page and its parts show.
@@ -46,4 +49,52 @@ func (v *Viewer) sessionView(r *http.Request, who visit, id string) (s sessionVi
 		}
 	}
 	return s, nil
+}
+
+// stateTopic tells of a session's state.
+func (v *Viewer) stateTopic(who visit, id string) live.Topic {
+	return func(ctx context.Context, _ string, send func(live.Event) error) error {
+		var sent sessionState
+		for {
+			changed := v.Sessions.Changed(who.owner, id)
+			info, _, err := v.describe(ctx, who.owner, id)
+			if err != nil {
+				return err
+			}
+			if now := stateOf(info); now != sent {
+				sent = now
+				if err := send(live.Event{Name: "state", Data: now}); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// sessionState is what pages are told of a session's state.
+type sessionState struct {
+	State      sessions.State `json:"state"`
+	Queue      int            `json:"queue"`
+	Generation int            `json:"generation"`
+	Executions int            `json:"executions"`
+	// Running is the number of the cell that runs, 0 for none, and Since when it began.
+	Running int    `json:"running"`
+	Since   string `json:"since"`
+	// Lost says why there is no kernel.
+	Lost string `json:"lost"`
+}
+
+func stateOf(info sessions.Info) sessionState {
+	s := sessionState{State: info.State, Queue: info.Queue, Generation: info.Generation, Executions: info.Executions, Lost: info.Lost}
+	if info.Last != nil {
+		if last := info.Last.Info(); last.Phase == sessions.PhaseRunning {
+			s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return s
 }

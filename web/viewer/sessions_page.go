@@ -180,7 +180,7 @@ func (v *Viewer) sessionsTopic(who visit) live.Topic {
 			var problems []error
 			for _, row := range rows {
 				order = append(order, row.ID)
-				html, err := render("session-row", row)
+				html, err := partial("session-row", row)
 				if err != nil {
 					return fault.New(fault.Internal, "a row cannot be made: %w", err)
 				}

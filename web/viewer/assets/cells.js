@@ -1,1 +1,251 @@
-// The cells of the session page.
+// The cells of the session page, as they come. The page holds a few blocks of them; of the others it keeps the height, and fetches them
+// as they come near. All that is told of a cell or an item takes the place of what was there of it.
+import {subscribe} from './live.js';
+import {fragment, element} from './fragment.js';
+import {get} from './send.js';
+import {keys} from './keys.js';
+import {attempt} from './toast.js';
+
+const size = 50, most = 8, guess = 160; // cells of a block, blocks that are filled, pixels of a cell nobody has seen
+const list = document.getElementById('cells');
+const base = `/s/${list.dataset.session}/cells`;
+const blocks = new Map(); // number of its first cell → block
+let total = Number(list.dataset.total);
+
+// block is what is known of one stretch of cells. waiting are events that came while it was fetched; null: it is not being fetched.
+function adopt(node) {
+  const block = {node, from: Number(node.dataset.from), to: Number(node.dataset.to), filled: 'filled' in node.dataset, near: false, waiting: null, fetched: null};
+  blocks.set(block.from, block);
+  if (!block.filled) node.style.height = `${(block.to - block.from + 1) * average()}px`;
+  watcher.observe(node);
+  return block;
+}
+
+function average() {
+  let cells = 0, pixels = 0;
+  for (const {node, filled, from, to} of blocks.values()) {
+    if (!filled) continue;
+    cells += to - from + 1;
+    pixels += node.offsetHeight;
+  }
+  return cells ? Math.max(40, pixels / cells) : guess;
+}
+
+const watcher = new IntersectionObserver((changes) => {
+  for (const {target, isIntersecting} of changes) {
+    const block = blocks.get(Number(target.dataset.from));
+    block.near = isIntersecting;
+    if (isIntersecting) fill(block);
+  }
+  prune();
+}, {rootMargin: '1500px 0px'});
+
+// blockOf is the block of a cell, which is made if it is new.
+function blockOf(n) {
+  const from = Math.floor((n - 1) / size) * size + 1;
+  const known = blocks.get(from);
+  if (known) {
+    if (n > known.to) known.node.dataset.to = known.to = n;
+    return known;
+  }
+  const node = document.createElement('div');
+  node.className = 'block';
+  Object.assign(node.dataset, {from, to: n});
+  if (n === from) node.dataset.filled = '';
+  list.append(node);
+  return adopt(node);
+}
+
+async function fill(block) {
+  if (block.filled || block.fetched) return block.fetched;
+  block.waiting = [];
+  block.fetched = get(`${base}?from=${block.from}&to=${block.to}`).then(({html}) => {
+    block.node.replaceChildren(fragment(html));
+    block.node.style.height = '';
+    block.filled = true;
+  }).catch((error) => { // it is tried again when it comes near the next time
+    if (block.near) setTimeout(() => fill(block), 2000);
+    if (error.status) throw error;
+  }).finally(() => {
+    const {waiting} = block;
+    block.waiting = block.fetched = null;
+    for (const run of waiting) run();
+    prune();
+  });
+  return attempt(() => block.fetched);
+}
+
+// prune empties the blocks that are farthest away, when there are many.
+function prune() {
+  const filled = [...blocks.values()].filter((block) => block.filled);
+  if (filled.length <= most) return;
+  const middle = scrollY + innerHeight / 2;
+  const distance = ({node}) => Math.abs(node.offsetTop + node.offsetHeight / 2 - middle);
+  const far = filled.filter((block) => !block.near).sort((a, b) => distance(b) - distance(a));
+  for (const block of far.slice(0, filled.length - most)) empty(block);
+}
+
+function empty(block) {
+  block.node.style.height = `${block.node.offsetHeight}px`;
+  block.node.replaceChildren();
+  block.filled = false;
+}
+
+// within runs something for a cell's block: now, when it has been fetched, or, if it is not there, not at all.
+function within(n, run) {
+  const block = blockOf(n);
+  if (block.waiting) block.waiting.push(() => run(block));
+  else if (block.filled) run(block);
+}
+
+const cellOf = (n) => document.getElementById(`c${n}`);
+
+const told = {
+  begin({total: now, from}) {
+    for (let n = size * Math.floor(total / size) + 1; n < from; n += size) blockOf(Math.min(n + size - 1, from - 1));
+    total = Math.max(total, now);
+    if (begun) refresh();
+    begun = true;
+  },
+  cell({n, html}) {
+    total = Math.max(total, n);
+    document.getElementById('no-cells').hidden = true;
+    within(n, ({node}) => {
+      const fresh = element(html), old = cellOf(n);
+      if (old) old.replaceWith(fresh);
+      else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
+    });
+  },
+  head({n, html}) {
+    within(n, () => {
+      const cell = cellOf(n);
+      if (!cell) return;
+      cell.querySelector('.cell-head').replaceWith(element(html));
+      for (const item of cell.querySelectorAll('.item[data-whole]')) whole(item);
+    });
+  },
+  items({n, cleared, items}) {
+    within(n, () => {
+      const outputs = cellOf(n)?.querySelector('.outputs');
+      if (!outputs) return;
+      if (cleared) outputs.replaceChildren();
+      for (const {key, html} of items ?? []) {
+        const old = outputs.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`);
+        if (!old) outputs.append(element(html));
+        else if (!('whole' in old.dataset)) old.replaceWith(element(html));
+      }
+    });
+  },
+  display({display, html}) {
+    for (const item of list.querySelectorAll(`[data-display="${CSS.escape(display)}"]`)) item.replaceChildren(fragment(html));
+  },
+};
+let begun = false;
+
+// refresh fetches again what is in sight: the connection was lost for a while, and more may have changed than is told anew.
+function refresh() {
+  for (const block of blocks.values()) {
+    if (!block.filled) continue;
+    if (!block.near) {
+      empty(block);
+      continue;
+    }
+    get(`${base}?from=${block.from}&to=${block.to}`).then(({html}) => {
+      for (const fresh of fragment(html).querySelectorAll('.cell')) {
+        const old = cellOf(fresh.dataset.n);
+        if (old && old.dataset.v !== fresh.dataset.v) old.replaceWith(fresh);
+      }
+    }).catch(() => {}); // the next connection does it
+  }
+}
+
+// whole brings all of a text that is folded.
+async function whole(item) {
+  const {n} = item.closest('.cell').dataset;
+  const {html} = await attempt(() => get(`${base}/${n}/items/${item.dataset.key}`)) ?? {};
+  if (html === undefined) return;
+  item.dataset.whole = '';
+  item.replaceChildren(fragment(html));
+}
+
+function enlarge(image) {
+  const box = Object.assign(document.createElement('dialog'), {className: 'lightbox', ariaLabel: 'Picture'});
+  const close = Object.assign(document.createElement('button'), {type: 'button', textContent: 'Close'});
+  close.onclick = () => box.close();
+  box.onclick = ({target}) => { if (target !== close) box.close(); };
+  box.onclose = () => box.remove();
+  box.append(Object.assign(new Image(), {src: image.src, alt: image.alt}), close);
+  document.body.append(box);
+  box.showModal();
+}
+
+list.addEventListener('click', ({target}) => {
+  const item = target.closest('.item');
+  if (target.closest('.unfold')) whole(item);
+  const picture = target.closest('.enlarge');
+  if (picture) enlarge(picture.querySelector('img'));
+});
+
+// A frame's document says how high it is, and nothing else that it says is heard.
+addEventListener('message', ({source, data}) => {
+  if (data?.cellblock !== 'height' || !Number.isFinite(data.height)) return;
+  for (const frame of list.querySelectorAll('iframe.frame')) {
+    if (frame.contentWindow === source) frame.style.height = `${Math.min(Math.max(data.height, 24), 4000)}px`;
+  }
+});
+
+// Following: the end stays in sight as it grows, until one scrolls up.
+const followButton = document.getElementById('follow');
+let following = true, lastTop = 0;
+const toEnd = () => document.documentElement.scrollHeight - innerHeight - scrollY;
+
+export function follow(on) {
+  following = on;
+  followButton?.setAttribute('aria-pressed', String(on));
+  if (on) scrollTo(0, document.documentElement.scrollHeight);
+}
+addEventListener('scroll', () => {
+  if (scrollY < lastTop - 4 && toEnd() > 60) {
+    if (following) follow(false);
+  } else if (!following && scrollY > lastTop && toEnd() < 8) follow(true);
+  lastTop = scrollY;
+}, {passive: true});
+new ResizeObserver(() => { if (following) scrollTo(0, document.documentElement.scrollHeight); }).observe(list);
+followButton?.addEventListener('click', () => follow(!following));
+
+// goTo brings a cell into sight, wherever it is, and makes it the one that keys are about.
+export async function goTo(n) {
+  n = Math.max(1, Math.min(total, n));
+  if (n < total) follow(false);
+  const block = blockOf(n);
+  if (!block.filled) {
+    block.node.scrollIntoView();
+    await fill(block);
+  }
+  const cell = cellOf(n);
+  cell?.focus({preventScroll: true});
+  cell?.scrollIntoView({block: n === total ? 'nearest' : 'start'});
+}
+
+// current is the number of the cell that keys are about: the one with the focus, or the first in sight.
+function current() {
+  const focused = document.activeElement?.closest?.('.cell');
+  if (focused) return Number(focused.dataset.n);
+  const top = document.querySelector('.session-bar')?.getBoundingClientRect().bottom ?? 0;
+  for (const cell of list.querySelectorAll('.cell')) if (cell.getBoundingClientRect().bottom > top + 8) return Number(cell.dataset.n) - 1;
+  return total;
+}
+
+keys({
+  j: ['Next cell', () => goTo(current() + 1)],
+  k: ['Previous cell', () => goTo(current() - 1)],
+  'g g': ['First cell', () => goTo(1)],
+  G: ['Last cell, and follow', () => { goTo(total); follow(true); }],
+  o: ['Fold or unfold the outputs of a cell', () => document.activeElement?.closest?.('.cell')?.classList.toggle('folded')],
+  f: ['Follow what happens, or stop', () => follow(!following)],
+});
+
+for (const node of list.querySelectorAll('.block')) adopt(node);
+const asked = Number(location.hash.match(/^#c(\d+)$/)?.[1]);
+if (asked) goTo(asked); else follow(true);
+subscribe(`cells:${list.dataset.session}`, list.dataset.after, (event, data) => told[event]?.(data));

@@ -1,10 +1,39 @@
-// The head of the session page: its state, live.
+// The head of the session page: its state, live, and what stops it.
 import {subscribe} from './live.js';
+import {goTo} from './cells.js';
+import {keys} from './keys.js';
+import {post} from './send.js';
+import {confirm} from './dialog.js';
+import {attempt} from './toast.js';
+import {write} from './times.js';
 
 const session = document.getElementById('session');
-const state = document.getElementById('state');
+const {id} = session.dataset;
+const part = (name) => document.getElementById(name);
+let now = {};
+
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
-  state.textContent = data.state;
-  state.className = `state ${data.state}`;
+  now = data;
+  part('state').textContent = data.queue ? `${data.state}, ${data.queue} waiting` : data.state;
+  part('state').className = `state ${data.state}`;
+  part('lost').textContent = data.lost;
+  part('elapsed').dateTime = data.since;
+  part('elapsed').textContent = '';
+  write(part('elapsed').parentElement);
+  part('running').hidden = !data.running;
+  if (part('interrupt')) part('interrupt').disabled = !data.running;
+  document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
+});
+
+const interrupt = () => attempt(() => post(`/s/${id}/interrupt`));
+async function restart() {
+  if (await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) await attempt(() => post(`/s/${id}/restart`));
+}
+part('interrupt')?.addEventListener('click', interrupt);
+part('restart')?.addEventListener('click', restart);
+part('running').addEventListener('click', () => goTo(now.running));
+keys({
+  r: ['The cell that runs', () => { if (now.running) goTo(now.running); }],
+  'i i': ['Interrupt', () => { if (now.running && part('interrupt')) interrupt(); }],
 });

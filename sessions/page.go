@@ -1,0 +1,109 @@
+package sessions
+
+import (
+	"context"
+	"slices"
+
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// ExecutionPage describes the cells of an owner's session with numbers from one on, oldest first and at most so many, as far as they
+// are kept, in memory or in the store. It is NotFound when there is no such session.
+func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, limit int) ([]ExecutionInfo, error) {
+	var infos []ExecutionInfo
+	s, err := m.find(ctx, o, id)
+	past, storeErr := m.stored(ctx, o, id)
+	if err != nil && storeErr != nil {
+		return nil, err
+	}
+	in := func(number int) bool { return number >= from && number < from+limit }
+	known := map[int]bool{}
+	if err == nil {
+		s.mu.Lock()
+		kept := s.kept()
+		s.mu.Unlock()
+		for _, e := range kept {
+			if in(e.number) {
+				infos, known[e.number] = append(infos, e.Info()), true
+			}
+		}
+	}
+	if storeErr == nil && len(infos) < limit {
+		past.Held = past.Held && err != nil // what this process's session has let go of has ended
+		stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range stored {
+			if in(e.Number) && !known[e.Number] {
+				infos = append(infos, storedInfo(past, e))
+			}
+		}
+	}
+	slices.SortFunc(infos, func(a, b ExecutionInfo) int { return a.Number - b.Number })
+	return infos, nil
+}
+
+// OutputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one. It does not wait
+// for what has not come yet.
+func (e *Execution) OutputAt(index int) (out kernels.Output, ok bool) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for next, err := range e.OutputsFrom(now, index) {
+		switch {
+		case err != nil:
+		case next.Kind != kernels.OutputNotice && next.Index == index:
+			return next.Output, true
+		case next.Kind != kernels.OutputNotice:
+			return out, false
+		case out.Notice == nil:
+			out = next.Output
+		}
+	}
+	for _, next := range e.LateFrom(index) {
+		return next.Output, next.Kind != kernels.OutputNotice && next.Index == index
+	}
+	return out, false
+}
+
+// OutputQuery says which outputs of a session are looked for.
+type OutputQuery struct {
+	Kind kernels.OutputKind
+	// From and To are the numbers of the first cell and of the last.
+	From, To int
+	// Size is how large they are at least, in bytes, as they are stored.
+	Size int64
+	// Limit is how many are wanted, the last ones.
+	Limit int
+}
+
+// FoundOutput is an output with its place in a session.
+type FoundOutput struct {
+	Number int
+	StoredOutput
+}
+
+// FindOutputs returns the outputs of a session that a query asks for, the last first. It finds those that are stored: nothing without
+// a Store, and NotFound when the session is not in it. What a store cannot read is left out.
+func (m *Manager) FindOutputs(ctx context.Context, o Owner, id string, q OutputQuery) ([]FoundOutput, error) {
+	if m.cfg.Store == nil {
+		return nil, nil
+	}
+	if err := ValidateID(id); err != nil {
+		return nil, err
+	}
+	past, err := m.stored(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	var found []FoundOutput
+	for out, err := range m.cfg.Store.FindOutputs(ctx, past.Ref, q) {
+		if err == nil {
+			found = append(found, out)
+		} else if fault.KindOf(err) == fault.Cancelled || ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,305 @@
+package viewer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+
+	"cellblock/internal/words"
+	"cellblock/kernels"
+	"cellblock/sessions"
+	"cellblock/web/render"
+)
+
+const (
+	// maxItems bounds what of one cell is shown: texts, pictures, tables. More is counted.
+	maxItems = 400
+	// foldAbove is how many lines of a text are shown at most; of more, the first and the last.
+	foldAbove, firstLines, lastLines = 40, 20, 10
+	// keepText is how much of a text is kept at its beginning, and again at its end, while it is folded, in bytes.
+	keepText = 64 << 10
+	// maxShown bounds the text that "show all" brings, in bytes.
+	maxShown = 2 << 20
+	// otherItems is the key of the item that counts those that are not shown.
+	otherItems = "more"
+)
+
+// shown is what one cell shows: its outputs, after clear_output and update_display have had their effect, as a notebook does it. What
+// was made of the same outputs has the same keys, whoever makes it.
+type shown struct {
+	session            string
+	number, generation int
+	shift              int // what the session's numbers of cells are more than its kernel's
+	all                bool
+	items              []*item
+	hidden             int64 // items that are not shown
+	next               int   // where to read on
+	clears             bool  // the next output takes the place of all so far
+	cleared            bool  // everything that was there is gone since the last take
+	foreign            []*item
+}
+
+// item is one thing that a cell shows.
+type item struct {
+	// Key names it within its cell. Kind is its class in the page.
+	Key, Kind string
+	// Display names a display that updates of any cell of the same kernel replace.
+	Display string
+
+	number, index int // of the output whose content it has
+	out           kernels.Output
+	text          *foldedText
+	changed       bool
+}
+
+// add applies one output.
+func (s *shown) add(n sessions.Numbered) {
+	s.next = n.Next
+	switch n.Kind {
+	case kernels.OutputStream:
+		s.settle()
+		s.stream(n)
+	case kernels.OutputDisplay, kernels.OutputResult:
+		s.settle()
+		s.put(n, "display")
+	case kernels.OutputUpdate:
+		s.update(n)
+	case kernels.OutputError:
+		s.settle()
+		s.put(n, "failed")
+	case kernels.OutputNotice:
+		s.settle()
+		s.put(n, "notice")
+	case kernels.OutputClear:
+		if s.clears = n.Wait; !n.Wait {
+			s.clear()
+		}
+	}
+}
+
+func (s *shown) settle() {
+	if s.clears {
+		s.clear()
+	}
+}
+
+func (s *shown) clear() { s.items, s.hidden, s.clears, s.cleared = nil, 0, false, true }
+
+// stream adds text, which goes on where the last item is the same stream.
+func (s *shown) stream(n sessions.Numbered) {
+	kind := "stdout"
+	if n.Stream == "stderr" {
+		kind = "stderr"
+	}
+	last := s.last()
+	if last == nil || last.text == nil || last.Kind != kind || s.hidden > 0 {
+		if last = s.put(n, kind); last == nil {
+			return
+		}
+		last.text = &foldedText{all: s.all}
+	}
+	last.text.add(n.Text)
+	last.changed = true
+}
+
+func (s *shown) last() *item {
+	if len(s.items) == 0 {
+		return nil
+	}
+	return s.items[len(s.items)-1]
+}
+
+// put adds an item, nil if there is no room for more.
+func (s *shown) put(n sessions.Numbered, kind string) *item {
+	if len(s.items) >= maxItems {
+		s.hidden++
+		return nil
+	}
+	it := &item{Key: strconv.Itoa(n.Index), Kind: kind, number: s.number, index: n.Index, changed: true}
+	if kind == "notice" {
+		it.Key = "n" + it.Key // it has the index of what follows it
+	}
+	if kind != "stdout" && kind != "stderr" {
+		it.out = n.Output
+	}
+	if n.DisplayID != "" {
+		it.Display = displayName(s.generation, n.DisplayID)
+	}
+	s.items = append(s.items, it)
+	return it
+}
+
+// update replaces what is shown of a display, here and, as foreign, in other cells.
+func (s *shown) update(n sessions.Numbered) {
+	name := displayName(s.generation, n.DisplayID)
+	for _, it := range s.items {
+		if it.Display == name {
+			it.out, it.number, it.index, it.changed = n.Output, s.number, n.Index, true
+		}
+	}
+	s.foreign = append(s.foreign, &item{Kind: "display", Display: name, number: s.number, index: n.Index, out: n.Output})
+	if len(s.foreign) > maxItems {
+		s.foreign = s.foreign[1:]
+	}
+}
+
+// displayName is the name of a display in a page: what a kernel calls it is no attribute's value.
+func displayName(generation int, id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(id))
+	return fmt.Sprintf("%d-%s", generation, hex.EncodeToString(sum[:8]))
+}
+
+// take returns what has changed since the last time: whether all that was there is gone, the items that are new or other, and updates of
+// displays that may be in other cells.
+func (s *shown) take() (cleared bool, changed, foreign []*item) {
+	for _, it := range s.items {
+		if it.changed {
+			it.changed = false
+			changed = append(changed, it)
+		}
+	}
+	if s.hidden > 0 {
+		changed = append(changed, s.rest())
+	}
+	seen := map[string]bool{}
+	for i := len(s.foreign) - 1; i >= 0; i-- { // the last of each display counts
+		if it := s.foreign[i]; !seen[it.Display] {
+			seen[it.Display] = true
+			foreign = append(foreign, it)
+		}
+	}
+	cleared, s.cleared, s.foreign = s.cleared, false, nil
+	return cleared, changed, foreign
+}
+
+// rest is the item that counts those that are not shown.
+func (s *shown) rest() *item {
+	return &item{Key: otherItems, Kind: "notice", out: kernels.Output{Kind: kernels.OutputNotice, Notice: &kernels.Notice{
+		Incomplete: words.Count(s.hidden, "more output") + " of this cell not shown here; the notebook has them"}}}
+}
+
+// itemView is an item on its way to a page.
+type itemView struct {
+	*item
+	HTML template.HTML
+}
+
+// views are all items of the cell.
+func (s *shown) views() (views []itemView) {
+	items := s.items
+	if s.hidden > 0 {
+		items = append(items[:len(items):len(items)], s.rest())
+	}
+	for _, it := range items {
+		views = append(views, itemView{it, s.html(it)})
+	}
+	return views
+}
+
+// html is what an item shows.
+func (s *shown) html(it *item) template.HTML {
+	switch {
+	case it.text != nil:
+		return it.text.html()
+	case it.out.Notice != nil:
+		return template.HTML(`<p class="remark">` + template.HTMLEscapeString(it.out.Notice.String()) + `</p>`)
+	case it.out.Error != nil:
+		return render.Error(*it.out.Error, s.shift)
+	}
+	return render.Bundle(it.out, outputLinks{s.session, it.number, it.index})
+}
+
+// outputLinks are the addresses of one output.
+type outputLinks struct {
+	session       string
+	number, index int
+}
+
+func (l outputLinks) base() string {
+	return fmt.Sprintf("/s/%s/cells/%d/outputs/%d", l.session, l.number, l.index)
+}
+
+func (l outputLinks) Raw(mime string) string {
+	return l.base() + "?mime=" + template.URLQueryEscaper(mime)
+}
+
+func (l outputLinks) Frame() string { return l.base() + "/frame" }
+
+// foldedText is a text that grows, of which beginning and end are kept.
+type foldedText struct {
+	all        bool
+	head, tail strings.Builder
+	lost       int64 // bytes between
+}
+
+func (t *foldedText) add(text string) {
+	most := keepText
+	if t.all {
+		most = maxShown
+	}
+	if room := most - t.head.Len(); t.tail.Len() == 0 && t.lost == 0 && room > 0 {
+		cut := len(text)
+		if cut > room {
+			cut = strings.LastIndexByte(text[:room], '\n') + 1 // lines stay whole
+		}
+		t.head.WriteString(text[:cut])
+		if text = text[cut:]; text == "" {
+			return
+		}
+	}
+	if t.all {
+		t.lost += int64(len(text))
+		return
+	}
+	t.tail.WriteString(text)
+	if t.tail.Len() > 2*keepText {
+		kept := t.tail.String()
+		cut := len(kept) - keepText
+		if end := strings.IndexByte(kept[cut:], '\n'); end >= 0 {
+			cut += end + 1 // lines stay whole
+		}
+		t.lost += int64(cut)
+		t.tail.Reset()
+		t.tail.WriteString(strings.ToValidUTF8(kept[cut:], "\uFFFD"))
+	}
+}
+
+// html is the text, folded if it is long: a button stands for what is not shown.
+func (t *foldedText) html() template.HTML {
+	if t.lost == 0 {
+		return t.fold(render.Terminal(t.head.String()+t.tail.String()), nil, "")
+	}
+	if t.all {
+		return t.fold(render.Terminal(t.head.String()), nil, "") +
+			template.HTML(`<p class="remark">… `+words.Bytes(t.lost)+` more are not shown; the notebook has them …</p>`)
+	}
+	return t.fold(render.Terminal(t.head.String()), render.Terminal(t.tail.String()), "Show more: "+words.Bytes(t.lost+keepText)+" between")
+}
+
+// fold shows the first lines and the last ones of a text. Of what lies between head and tail it says what the label says.
+func (t *foldedText) fold(head, tail []template.HTML, label string) template.HTML {
+	if label == "" && (t.all || len(head) <= foldAbove) {
+		return pre(head)
+	}
+	if label == "" {
+		label = "Show all " + words.Count(int64(len(head)), "line")
+		tail = head[len(head)-lastLines:]
+	}
+	return pre(head[:min(len(head), firstLines)]) + template.HTML(`<button type="button" class="unfold">`+label+`</button>`) + pre(tail[max(0, len(tail)-lastLines):])
+}
+
+func pre(lines []template.HTML) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<pre>`)
+	for _, l := range lines {
+		b.WriteString(string(l) + "\n")
+	}
+	b.WriteString(`</pre>`)
+	return template.HTML(b.String())
+}
