@@ -76,8 +76,8 @@ chaos: setup build ## kernels, servers, engine, disk and clock fail under sessio
 	CELLBLOCK_CHAOS=$${CELLBLOCK_CHAOS:-short} go test -count=1 -v -timeout 60m ./e2e/chaos
 
 .PHONY: bench
-bench: setup build ## the measurements, as ratios side by side in one run; ROWS=pool,idle for some alone
-	@go run ./e2e/bench -rows '$(ROWS)'
+bench: setup build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
+	@go run ./e2e/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
 
 .PHONY: fmt
 fmt: ## format the code

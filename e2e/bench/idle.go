@@ -24,10 +24,7 @@ const calm = 150 * time.Second
 // measureIdle tells what sessions cost that nobody uses any more: memory and goroutines of the server, and processor time.
 // Two servers rest side by side that have run as many cells: one in sessions that stay, one in a session that it has closed.
 func measureIdle(ctx context.Context, o options, dir string) (report, error) {
-	n := o.sessions
-	if room := int((numberIn("/proc/meminfo", "MemAvailable:")*1024 - reserve) / kernelMemory); n > room {
-		n = max(1, room)
-	}
+	n := min(o.sessions, room())
 	without, err := startResting(ctx, o, filepath.Join(dir, "rest0"), 0, n+1)
 	if err != nil {
 		return report{}, err
@@ -38,7 +35,7 @@ func measureIdle(ctx context.Context, o options, dir string) (report, error) {
 		return report{}, err
 	}
 	defer with.stop()
-	if err := wait(ctx, calm); err != nil {
+	if err := wait(ctx, min(calm, 3*o.idle)); err != nil {
 		return report{}, err
 	}
 	without.look()
@@ -63,6 +60,11 @@ func measureIdle(ctx context.Context, o options, dir string) (report, error) {
 		r.notes = append(r.notes, fmt.Sprintf("memory is short here: %d sessions instead of %d", n, o.sessions))
 	}
 	return r, nil
+}
+
+// room is how many kernels this machine's memory has room for.
+func room() int {
+	return max(1, int((numberIn("/proc/meminfo", "MemAvailable:")*1024-reserve)/kernelMemory))
 }
 
 // code is a cell of a kilobyte.

@@ -1,7 +1,7 @@
 // Command bench measures cellblock: beside other ways to do the same, in turn in one run, as ratios, and what sessions
 // cost while nobody uses them. Absolute times differ from machine to machine and from minute to minute; ratios hold.
 //
-//	go run ./e2e/bench [-rows warm,pool] [-rounds 10] [-cells 100] [-cold 5] [-sessions 100] [-idle 1m]
+//	go run ./e2e/bench [-rows warm,pool] [-quick] [-markdown FILE] [-json FILE] [-rounds 10] [-cells 100] [-cold 5] [-sessions 100] [-idle 1m] …
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 )
 
 type options struct {
-	rounds, cells, cold, sessions int
-	idle                          time.Duration
-	bin                           string
-	env                           []string // of servers, besides
+	rounds, cells, cold, sessions, crowd, history int
+	idle                                          time.Duration
+	bin                                           string
+	env                                           []string // of servers, besides
 }
 
 // measure is a part of the tables that can be had alone.
@@ -32,9 +32,14 @@ type measure struct {
 
 var measures = []measure{
 	{"warm", false, measureWarm},
+	{"streams", false, measureStreams},
+	{"crowd", false, measureCrowd},
+	{"grown", false, measureGrown},
+	{"start", false, measureStart},
 	{"pool", false, measurePool},
 	{"pool-docker", true, measurePoolDocker},
 	{"cold", true, measureCold},
+	{"cold-together", true, measureColdTogether},
 	{"reattach", false, measureReattach},
 	{"idle", false, measureIdle},
 	{"shim", false, measureShim},
@@ -47,14 +52,26 @@ func main() {
 	flag.IntVar(&o.cells, "cells", 100, "executions of 1+1 a round")
 	flag.IntVar(&o.cold, "cold", 5, "cold starts of each way")
 	flag.IntVar(&o.sessions, "sessions", 100, "sessions that rest side by side, if memory allows")
+	flag.IntVar(&o.crowd, "crowd", 50, "sessions that work side by side, if memory allows")
+	flag.IntVar(&o.history, "history", 100_000, "executions that a grown history has")
+	quick := flag.Bool("quick", false, "measure little of everything: to see whether it works, not how fast")
+	markdown := flag.String("markdown", "", "also write the tables to this file")
+	asJSON := flag.String("json", "", "also write what was measured to this file, as JSON")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long they are watched")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with cellblock and cellblock-shim")
 	flag.Parse()
+	if *quick {
+		o.rounds, o.cells, o.cold, o.sessions, o.crowd, o.history, o.idle = 1, 3, 1, 2, 2, 300, 2*time.Second
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	chosen, err := choose(*rows)
 	if err == nil {
-		err = run(ctx, o, chosen)
+		var all report
+		if all, err = run(ctx, o, chosen); err == nil {
+			all.print(os.Stdout)
+			err = all.save(*markdown, *asJSON)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -91,28 +108,27 @@ func choose(rows string) (chosen []measure, err error) {
 	return chosen, nil
 }
 
-func run(ctx context.Context, o options, chosen []measure) error {
+// run makes the measurements, one after the other.
+func run(ctx context.Context, o options, chosen []measure) (all report, err error) {
 	dir, err := os.MkdirTemp("/tmp", "cb-bench")
 	if err != nil {
-		return err
+		return all, err
 	}
 	defer os.RemoveAll(dir)
 	if err := os.Chmod(dir, 0o711); err != nil {
-		return err
+		return all, err
 	}
 	o.bin, err = filepath.Abs(o.bin)
 	if err != nil {
-		return err
+		return all, err
 	}
-	var all report
 	for _, m := range chosen {
 		fmt.Fprintf(os.Stderr, "bench: %s\n", m.name)
 		r, err := m.run(ctx, o, dir)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return all, fmt.Errorf("%s: %w", m.name, err)
 		}
 		all.add(r)
 	}
-	all.print(os.Stdout)
-	return nil
+	return all, nil
 }

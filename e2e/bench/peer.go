@@ -33,7 +33,7 @@ func startPeer(ctx context.Context, script string, args ...string) (*peer, error
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &peer{cmd: cmd, stdin: stdin, lines: bufio.NewReaderSize(stdout, 1<<20)}
+	p := &peer{cmd: cmd, stdin: stdin, lines: bufio.NewReader(stdout)}
 	if line, err := p.lines.ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
 		p.stop()
 		return nil, fmt.Errorf("%s did not come up: %q, %v", script, line, err)
@@ -51,6 +51,20 @@ func (p *peer) ask(line string, answer any) error {
 		return err
 	}
 	return json.Unmarshal([]byte(text), answer)
+}
+
+// run has a cell executed so many times, one after the other, and returns the milliseconds that each took. The peer speaks
+// peers/lines.py.
+func (p *peer) run(code string, times int) (each []float64, err error) {
+	return p.task(map[string]any{"code": code, "times": times})
+}
+
+func (p *peer) task(what map[string]any) (each []float64, err error) {
+	line, err := json.Marshal(what)
+	if err == nil {
+		err = p.ask(string(line), &each)
+	}
+	return each, err
 }
 
 func (p *peer) stop() {

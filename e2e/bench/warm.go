@@ -2,151 +2,175 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
-	"time"
 
-	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
-	"cellblock/kernels/local"
 )
 
-// sessionLimits are those under which the server's kernels run by default.
-var sessionLimits = kernels.Limits{Memory: 2 << 30, CPUs: 2, PIDs: 256, FileSize: 4 << 30, Tmp: 256 << 20, Files: 4096}
-
-// measureWarm runs 1+1 in a warm kernel by jupyter_client, by our Client, by MCP over HTTP, and by our Client after an MCP
-// message that asks for nothing, round by round. The last is what a server that cost nothing would take.
-func measureWarm(ctx context.Context, o options, dir string) (report, error) {
-	argv, err := json.Marshal(kernelstest.Python.Argv)
-	if err != nil {
-		return report{}, err
-	}
-	peer, err := startPeer(ctx, "e2e/bench/peers/jupyter_client_peer.py", string(argv))
-	if err != nil {
-		return report{}, err
-	}
-	defer peer.stop()
-	ours, stop, err := startKernel(ctx, o, dir)
-	if err != nil {
-		return report{}, err
-	}
-	defer stop()
-	srv, err := startServer(ctx, o, filepath.Join(dir, "srv"), "--provisioner", "local")
-	if err != nil {
-		return report{}, err
-	}
-	defer srv.stop()
-
-	var theirMS, clientMS, mcpMS, bothMS []float64
-	for round := range o.rounds + 1 {
-		var batch []float64
-		if err := peer.ask(strconv.Itoa(o.cells), &batch); err != nil {
-			return report{}, err
-		}
-		direct, err := timed(o.cells, func() error { return execute(ctx, ours, "1+1") })
-		if err != nil {
-			return report{}, err
-		}
-		over, err := timed(o.cells, func() error { return srv.execute(ctx, "warm", "1+1") })
-		if err != nil {
-			return report{}, err
-		}
-		both, err := timed(o.cells, func() error {
-			return errors.Join(srv.client.Ping(ctx), execute(ctx, ours, "1+1"))
-		})
-		if err != nil {
-			return report{}, err
-		}
-		if round == 0 {
-			continue // everything warms up
-		}
-		theirMS, clientMS = append(theirMS, batch...), append(clientMS, direct...)
-		mcpMS, bothMS = append(mcpMS, over...), append(bothMS, both...)
-	}
-	stats, err := ours.Stats(ctx)
-	if err != nil {
-		return report{}, err
-	}
-	return report{
-		rows: []row{
-			{what: "`1+1`, warm kernel", ours: "client and shim", theirs: "jupyter_client on a bare kernel", a: clientMS, b: theirMS, unit: "ms", goal: 1},
-			{what: "`1+1` by MCP over HTTP", ours: "MCP client", theirs: "Go client", a: mcpMS, b: clientMS, unit: "ms", goal: 1.15},
-			{what: "`1+1` by MCP over HTTP", ours: "MCP client", theirs: "an MCP ping, then the Go client", a: mcpMS, b: bothMS, unit: "ms"},
-		},
-		costs: []cost{{what: fmt.Sprintf("memory of the shim beside a kernel after %d cells", len(clientMS)), value: float64(stats.ShimMemory) / 1e6, unit: "MB"}},
-	}, nil
+// warmCells are what sessions run again and again.
+var warmCells = []struct{ name, setup, code string }{
+	{"`pass`", "", "pass"},
+	{"`1+1`", "", "1+1"},
+	{"a DataFrame of 100 rows", "import pandas as pd; df = pd.DataFrame({c: range(100) for c in 'abcde'})", "df"},
+	{"a small plot", "import matplotlib.pyplot as plt", "plt.plot([1, 3, 2]); plt.show()"},
 }
 
-// timed calls f n times and returns how long each took, in milliseconds.
-func timed(n int, f func() error) ([]float64, error) {
-	times := make([]float64, n)
-	for i := range times {
-		start := time.Now()
-		if err := f(); err != nil {
-			return nil, err
+// way is one way to have a cell executed.
+type way struct {
+	name string
+	run  func(code string, times int) ([]float64, error)
+	slow bool // it takes seconds, and needs no warming up
+	goal float64
+	tail float64
+}
+
+// The names of ways that rows are about.
+const (
+	overMCP   = "MCP over HTTP"
+	byClient  = "Go client and shim"
+	theFloor  = "jupyter_client, our kernel"
+	pingFirst = "an MCP ping, then the Go client"
+)
+
+// measureWarm has each cell executed in a warm kernel in every way that is here, round by round.
+func measureWarm(ctx context.Context, o options, dir string) (r report, err error) {
+	ways, stop, notes, err := waysTo(ctx, o, dir)
+	defer stop()
+	if err != nil {
+		return report{}, err
+	}
+	r.notes = notes
+	for _, cell := range warmCells {
+		times, err := inTurn(o, ways, cell.setup, cell.code)
+		if err != nil {
+			return report{}, fmt.Errorf("%s: %w", cell.name, err)
 		}
-		times[i] = float64(time.Since(start)) / float64(time.Millisecond)
+		for i, w := range ways[1:] {
+			r.rows = append(r.rows, row{what: cell.name, ours: overMCP, theirs: w.name, a: times[0], b: times[i+1], unit: "ms", goal: w.goal, tail: w.tail})
+		}
+		r.rows = append(r.rows, row{what: cell.name, ours: byClient, theirs: theFloor, a: times[1], b: times[2], unit: "ms", goal: 0.95})
+	}
+	return r, nil
+}
+
+// inTurn returns what a cell took in each way, in milliseconds. The first round warms everything up, and is thrown away.
+func inTurn(o options, ways []way, setup, code string) (times [][]float64, err error) {
+	times = make([][]float64, len(ways))
+	for round := range o.rounds + 1 {
+		for i, w := range ways {
+			n, what := o.cells, code
+			if w.slow { // it remembers nothing
+				n, what = 1, setup+"\n"+code
+			}
+			if round == 0 && setup != "" && !w.slow {
+				if _, err := w.run(setup, 1); err != nil {
+					return nil, fmt.Errorf("%s: %w", w.name, err)
+				}
+			}
+			each, err := w.run(what, n)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			if round > 0 {
+				times[i] = append(times[i], each...)
+			}
+		}
 	}
 	return times, nil
 }
 
-// startKernel launches a kernel without a server around it.
-func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, func(), error) {
-	uid, gid := os.Geteuid(), os.Getegid()
-	if uid == 0 {
-		uid, gid = local.DefaultUID, local.DefaultUID
-	}
-	p, err := local.New(local.Config{
-		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "r"),
-		ShimPath: filepath.Join(o.bin, "cellblock-shim"), UID: uid, GID: gid,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	workspace := filepath.Join(dir, "ws")
-	if err := errors.Join(os.Mkdir(workspace, 0o700), os.Chown(workspace, uid, gid)); err != nil {
-		return nil, nil, err
-	}
-	id := make([]byte, 8)
-	_, _ = rand.Read(id)
-	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace, Limits: sessionLimits})
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := func() { _ = handle.Stop(context.WithoutCancel(ctx), time.Second); _ = p.Close() }
-	c, err := kernels.Connect(ctx, handle, kernels.Options{})
-	if err == nil {
-		err = c.Ready(ctx)
-	}
-	if err != nil {
-		stop()
-		return nil, nil, err
-	}
-	return c, func() { _ = c.Close(); stop() }, nil
-}
-
-// execute runs one cell and waits for its end.
-func execute(ctx context.Context, c *kernels.Client, code string) error {
-	e, err := c.Execute(ctx, kernels.ExecuteRequest{Code: code, StoreHistory: true, StopOnError: true})
-	if err != nil {
-		return err
-	}
-	for {
-		if _, err := e.Next(ctx); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return err
+// waysTo starts all that can be started here: MCP first, then our client and the floor. Notes name what is missing.
+func waysTo(ctx context.Context, o options, dir string) (ways []way, stop func(), notes []string, err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
 		}
 	}
-	if r := e.Result(); r.Status != kernels.StatusOK {
-		return fmt.Errorf("status %s", r.Status)
+	srv, err := startServer(ctx, o, filepath.Join(dir, "srv"), "--provisioner", "local")
+	if err != nil {
+		return nil, stop, nil, err
 	}
-	return nil
+	stops = append(stops, srv.stop)
+	client, stopKernel, err := startKernel(ctx, o, dir)
+	if err != nil {
+		return nil, stop, nil, err
+	}
+	stops = append(stops, stopKernel)
+	ways = []way{
+		{name: overMCP, run: func(code string, n int) ([]float64, error) {
+			return timed(n, func() error { return srv.execute(ctx, "warm", code) })
+		}},
+		{name: byClient, goal: 1.15, run: func(code string, n int) ([]float64, error) {
+			return timed(n, func() error { return execute(ctx, client, code) })
+		}},
+	}
+	peers, missing := peersHere(filepath.Join(dir, "jupyter"))
+	for _, p := range peers {
+		started, err := startPeer(ctx, p.script, p.args...)
+		if err != nil {
+			return nil, stop, nil, err
+		}
+		stops = append(stops, started.stop)
+		ways = append(ways, way{name: p.name, run: started.run, slow: p.slow, goal: p.goal, tail: p.tail})
+	}
+	ways = append(ways, way{name: pingFirst, run: func(code string, n int) ([]float64, error) {
+		return timed(n, func() error { return errors.Join(srv.client.Ping(ctx), execute(ctx, client, code)) })
+	}})
+	return ways, stop, missing, nil
+}
+
+// bystander is a peer that is yet to be started.
+type bystander struct {
+	name, script string
+	args         []string
+	slow         bool
+	goal, tail   float64
+}
+
+// stockArgv starts ipykernel as it comes.
+var stockArgv = []string{"/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"}
+
+// peersHere returns the peers that this machine has, the floor first, and what it takes to have the others.
+func peersHere(jupyterDir string) (found []bystander, missing []string) {
+	ours, stock := argument(kernelstest.Python.Argv), argument(stockArgv)
+	found = []bystander{
+		{name: theFloor, script: "e2e/bench/peers/jupyter_client_peer.py", args: []string{ours}, goal: 1.10, tail: 1.5},
+		{name: "jupyter_client, the kernel as it comes", script: "e2e/bench/peers/jupyter_client_peer.py", args: []string{stock}, goal: 0.80},
+	}
+	if exec.Command("/usr/bin/python3", "-c", "import jupyter_server").Run() == nil {
+		err := os.Mkdir(jupyterDir, 0o700)
+		if err == nil {
+			found = append(found, bystander{
+				name: "jupyter-server's WebSocket, our kernel", script: "e2e/bench/peers/jupyter_server_peer.py", args: []string{ours, jupyterDir}, goal: 1,
+			})
+		}
+	} else {
+		missing = append(missing, "jupyter-server is left out: apt-get install python3-jupyter-server")
+	}
+	host := os.Getenv("CELLBLOCK_TEST_DOCKER_HOST")
+	if host == "" {
+		return found, append(missing, "containers are left out: CELLBLOCK_TEST_DOCKER_HOST names no engine")
+	}
+	const script = "e2e/bench/peers/call_peer.py"
+	return append(found,
+		bystander{name: "a container per call", script: script, args: []string{host, benchImage, "run"}, slow: true, goal: 1.0 / 300},
+		bystander{name: "`docker exec` of `python3 -c`", script: script, args: []string{host, benchImage, "exec"}, slow: true, goal: 1},
+	), missing
+}
+
+// benchImage is what containers of peers run.
+const benchImage = "cellblock-python:latest"
+
+func argument(argv []string) string {
+	text, err := json.Marshal(argv)
+	if err != nil {
+		panic(err) // strings always can be written
+	}
+	return string(text)
 }

@@ -2,9 +2,10 @@
 
     container_peer.py DOCKER_HOST IMAGE RUNDIR
 
-Reads lines from stdin; for each starts a container under the limits of a session, waits until 1+1 has been answered,
-prints the seconds that took, and removes the container.
+Reads numbers from stdin; for each starts as many containers at once under the limits of a session, waits until 1+1 has been
+answered in each, prints the seconds that each took as a JSON list, and removes them.
 """
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -53,5 +54,7 @@ def cold(host, image, rundir):
 
 
 print("ready", flush=True)
-for _ in sys.stdin:
-    print(cold(*sys.argv[1:4]), flush=True)
+for line in sys.stdin:
+    with concurrent.futures.ThreadPoolExecutor(int(line)) as pool:
+        started = [pool.submit(cold, *sys.argv[1:4]) for _ in range(int(line))]
+        print(json.dumps([one.result() for one in started]), flush=True)
