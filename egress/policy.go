@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -98,6 +99,18 @@ func (p pattern) fits(host string, port uint16) bool {
 		return strings.HasSuffix(host, "."+p.name)
 	}
 	return host == p.name
+}
+
+// String is the pattern as an operator writes it.
+func (p pattern) String() string {
+	text := p.name
+	if p.below {
+		text = "*." + text
+	}
+	if p.port != 0 {
+		text = net.JoinHostPort(text, strconv.Itoa(int(p.port)))
+	}
+	return text
 }
 
 func parsePattern(text string) (pattern, error) {

@@ -2,6 +2,8 @@ package egress
 
 import (
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"cellblock/internal/fault"
 )
@@ -30,7 +32,23 @@ func (r *Rules) CheckHost(host string, port uint16) (string, error) {
 			return name, nil
 		}
 	}
-	return "", fault.New(fault.Forbidden, "%s port %d is not among the hosts that this session's profile may connect to", name, port)
+	return "", fault.New(fault.Forbidden, "%s port %d is not among the hosts that this session's profile may connect to", name, port).
+		WithHint("Those are %s.", r.named())
+}
+
+// maxNamed is how many hosts an error names.
+const maxNamed = 12
+
+// named lists the hosts that may be connected to.
+func (r *Rules) named() string {
+	var names []string
+	for _, h := range r.hosts[:min(len(r.hosts), maxNamed)] {
+		names = append(names, h.String())
+	}
+	if more := len(r.hosts) - maxNamed; more > 0 {
+		names = append(names, strconv.Itoa(more)+" more")
+	}
+	return strings.Join(names, ", ")
 }
 
 // CheckAddress tells whether an address may be connected to. The error is Forbidden.
@@ -40,7 +58,8 @@ func (r *Rules) CheckAddress(at netip.AddrPort) error {
 		return nil
 	}
 	if why := whyRefused(addr); why != "" {
-		return fault.New(fault.Forbidden, "the address %s is %s", addr, why)
+		return fault.New(fault.Forbidden, "the address %s is %s", addr, why).
+			WithHint("Sessions reach public addresses, and others only where the operator names them.")
 	}
 	if r == nil || r.mode == None {
 		return fault.New(fault.Forbidden, "this session's profile has no network")
