@@ -39,6 +39,8 @@ const (
 	Answered Event = "answered"
 	// Ended is how a cell went, which may be long after its call.
 	Ended Event = "ended"
+	// Connected is a connection out of a sandbox that has ended, or was refused.
+	Connected Event = "connected"
 	// Denied is a call that was refused because of who made it.
 	Denied Event = "denied"
 	// Repaired: a killed process has left the beginning of a line, which was cut off.
@@ -71,6 +73,14 @@ type Entry struct {
 	Session   string `json:"session,omitempty"`
 	Execution int    `json:"execution,omitempty"`
 	Language  string `json:"language,omitempty"`
+	Profile   string `json:"profile,omitempty"`
+	// Protocol is how a connection was asked for, Host what was asked for, with its port, and Target the address that it was
+	// made to, or "proxy"; SentBytes and ReceivedBytes are what went through it, from the kernel and to it.
+	Protocol      string `json:"protocol,omitempty"`
+	Host          string `json:"host,omitempty"`
+	Target        string `json:"target,omitempty"`
+	SentBytes     int64  `json:"sent_bytes,omitempty"`
+	ReceivedBytes int64  `json:"received_bytes,omitempty"`
 	// CodeSHA256 and CodeBytes describe the code; Code is it, where the log is told to keep it.
 	CodeSHA256 string `json:"code_sha256,omitempty"`
 	CodeBytes  int    `json:"code_bytes,omitempty"`
@@ -103,7 +113,7 @@ const (
 // judged what they say, and what waits to be written stays in memory.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{&e.Request, &e.Issuer, &e.Subject, &e.ClientID, &e.Client, &e.Address, &e.Tool, &e.Scope, &e.OfIssuer, &e.OfSubject,
-		&e.Session, &e.Language, &e.Status, &e.Reason} {
+		&e.Session, &e.Language, &e.Profile, &e.Protocol, &e.Host, &e.Target, &e.Status, &e.Reason} {
 		*text = clip(*text, maxText)
 	}
 	e.Code = clip(e.Code, maxCode)

@@ -133,7 +133,7 @@ func (d *Door) checkAddress(at netip.AddrPort) error {
 		return fault.New(fault.Unavailable, "this machine's own addresses could not be looked up")
 	}
 	here := at.Addr().IsLoopback() || at.Addr().IsUnspecified() || slices.Contains(own, at.Addr())
-	for _, l := range d.g.cfg.Listening() {
+	for _, l := range d.g.cfg.Listening {
 		if l.Port() == at.Port() && (l.Addr().Unmap() == at.Addr() || here && (l.Addr().IsUnspecified() || at.Addr().IsUnspecified())) {
 			return fault.New(fault.Forbidden, "the address %s is the server's own, which runs this session", at.Addr())
 		}

@@ -26,8 +26,8 @@ type Config struct {
 	// NoProxy are hosts, networks and domains that are reached without it, as in the environment variable NO_PROXY. Names that
 	// cannot be resolved here are left to the proxy, and so is what they resolve to.
 	Proxy, NoProxy string
-	// Listening returns where this server itself listens. No exception of a Policy opens these. Nil: nowhere.
-	Listening func() []netip.AddrPort
+	// Listening is where this server itself listens. No exception of a Policy opens that.
+	Listening []netip.AddrPort
 	// Report is told of each connection when it has ended, or was refused, and must not wait. Nil: nobody is told.
 	Report func(Record)
 	// Resolver is net.DefaultResolver when nil.
@@ -49,9 +49,6 @@ func New(c Config) (*Gateway, error) {
 	}
 	if c.Interfaces == nil {
 		c.Interfaces = net.InterfaceAddrs
-	}
-	if c.Listening == nil {
-		c.Listening = func() []netip.AddrPort { return nil }
 	}
 	if c.Report == nil {
 		c.Report = func(Record) {}

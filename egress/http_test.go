@@ -296,10 +296,8 @@ func TestOwnAddresses(t *testing.T) {
 		text   string
 	}{
 		"an exception opens this machine": {local("127.0.0.1"), Config{}, 200, ""},
-		"never the server":                {local("127.0.0.1"), Config{Listening: func() []netip.AddrPort { return []netip.AddrPort{own} }}, 403, "the server's own"},
-		"nor where it listens everywhere": {local("127.0.0.1"), Config{Listening: func() []netip.AddrPort {
-			return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), own.Port())}
-		}}, 403, "the server's own"},
+		"never the server":                {local("127.0.0.1"), Config{Listening: []netip.AddrPort{own}}, 403, "the server's own"},
+		"nor where it listens everywhere": {local("127.0.0.1"), Config{Listening: []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), own.Port())}}, 403, "the server's own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, tt.policy, tt.config)

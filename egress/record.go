@@ -62,8 +62,9 @@ func (c countedConn) Read(p []byte) (int, error) {
 }
 
 func (c countedConn) Write(p []byte) (int, error) {
+	c.v.sent.Add(int64(len(p))) // first: the answer may come before Write returns
 	n, err := c.Conn.Write(p)
-	c.v.sent.Add(int64(n))
+	c.v.sent.Add(int64(n - len(p)))
 	return n, err
 }
 

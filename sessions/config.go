@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"cellblock/egress"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
@@ -53,6 +54,8 @@ type Config struct {
 	Image func(ctx context.Context, o Owner, language, name string) (string, error)
 	// Env is added to every kernel's environment.
 	Env map[string]string
+	// Gateway connects what kernels want to reach, by their profiles' Network. Nil: nothing is reached, whatever that says.
+	Gateway *egress.Gateway
 	// DataDir holds the workspaces, in its folder "workspaces".
 	DataDir string
 	// DefaultTimeout is how long a cell may run when its request does not say (600 s), MaxTimeout the most that a request

@@ -28,6 +28,7 @@ type fakeClient struct {
 	frozen   atomic.Bool // it does not answer
 
 	interrupts atomic.Int64
+	egress     atomic.Pointer[kernels.ServeTunnel]
 }
 
 func (c *fakeClient) Ready(ctx context.Context) error {
@@ -40,6 +41,8 @@ func (c *fakeClient) Ready(ctx context.Context) error {
 	}
 	return c.Err()
 }
+
+func (c *fakeClient) ServeEgress(serve kernels.ServeTunnel) { c.egress.Store(&serve) }
 
 func (c *fakeClient) Info() kernels.KernelInfo {
 	return kernels.KernelInfo{LanguageInfo: kernels.LanguageInfo{Name: "fake", FileExtension: ".fake"}}

@@ -33,6 +33,8 @@ type client interface {
 	Since(msgID string) (time.Duration, bool)
 	CaughtUp() <-chan struct{}
 	ReleaseLate(msgID string, seq uint64)
+	// ServeEgress has the connections served that lead out of the sandbox.
+	ServeEgress(serve kernels.ServeTunnel)
 }
 
 // cell is what a session needs of a *kernels.Execution.
@@ -168,6 +170,7 @@ func (s *session) launch(ctx context.Context) error {
 	if err != nil {
 		return s.giveUp(ctx, err)
 	}
+	s.leadOut(s.kernel.client)
 	return nil
 }
 

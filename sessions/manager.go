@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellblock/egress"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
@@ -17,6 +18,7 @@ import (
 // Manager keeps the sessions of all owners. Its methods may be called concurrently.
 type Manager struct {
 	cfg        Config
+	rules      map[string]*egress.Rules // by profile
 	workspaces *workspaces
 	connect    connectFunc
 	pool       *pool
@@ -81,12 +83,16 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules, err := compileRules(cfg.Profiles)
+	if err != nil {
+		return nil, err
+	}
 	caps := cfg.Provisioner.Capabilities()
 	ws, err := openWorkspaces(cfg.DataDir, caps.UID, caps.GID, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: cfg, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]bool{},
+	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]bool{},
 		bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)

@@ -210,6 +210,7 @@ func (s *session) takeOver(k *pooled, used, ran bool) {
 	late := s.addLate
 	k.late.to.Store(&late)
 	s.kernel = k.kernel
+	s.leadOut(k.kernel.client)
 	s.folderGiven(k.folder.dir, used, ran)
 	s.keepHandle(k.kernel.handle)
 	s.generationBegan()

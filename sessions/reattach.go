@@ -187,6 +187,7 @@ func (s *session) reattach(ctx context.Context, l left) error {
 		s.forgetCells()
 		return errors.Join(err, s.giveUpAttaching(k))
 	}
+	s.leadOut(k.client)
 	s.goOnWith(k, l, used, running)
 	since := time.Now()
 	if running != nil {

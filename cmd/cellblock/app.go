@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -43,6 +44,8 @@ type access struct {
 	// operator tells whether a caller may see what is wrong with the machine; nil: everybody may.
 	operator func(context.Context) bool
 	limiter  *mcpserver.Limiter // nil: as often as they like
+	// listening is where callers come; nil: nowhere.
+	listening net.Addr
 }
 
 func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (*app, error) {
@@ -89,9 +92,13 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if err = a.openAudit(cfg); err != nil {
 		return err
 	}
+	gateway, err := a.gateway(cfg, who.listening)
+	if err != nil {
+		return err
+	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(),
-		Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
+		Gateway: gateway, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
 		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife),
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
 		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning), MaxQueue: orNone(cfg.Sessions.MaxQueue),

@@ -69,6 +69,7 @@ type Config struct {
 	Images    map[string]string         `koanf:"images"`
 	Languages map[string]LanguageConfig `koanf:"languages"`
 	Profiles  map[string]ProfileConfig  `koanf:"profiles"`
+	Network   NetworkConfig             `koanf:"network"`
 	// MountRoots are the folders of this host below which profiles may mount.
 	MountRoots []string  `koanf:"mount_roots"`
 	Log        LogConfig `koanf:"log"`
@@ -101,6 +102,13 @@ type AuditConfig struct {
 type CallsConfig struct {
 	PerMinute int `koanf:"per_minute"`
 	Burst     int `koanf:"burst"`
+}
+
+// NetworkConfig says how this machine reaches others, for the profiles that have a network.
+type NetworkConfig struct {
+	// Proxy and NoProxy are those of egress.Config.
+	Proxy   string `koanf:"proxy"`
+	NoProxy string `koanf:"no_proxy"`
 }
 
 // HTTPConfig bounds what clients hold at the same time (web.Limits); 0: no limit.
@@ -208,6 +216,7 @@ func defaults() map[string]any {
 		"profiles.session.file_size": "4GB", "profiles.session.tmp": "256MB", "profiles.session.files": 4096,
 		"profiles.isolated.memory": "512MB", "profiles.isolated.cpus": 0.5, "profiles.isolated.pids": 128, "profiles.isolated.once": true,
 		"profiles.development.memory": "4GB", "profiles.development.network.mode": "internet", "mount_roots": []string{},
+		"network.proxy": "", "network.no_proxy": "",
 		"log.level": "info", "log.format": "text",
 	}
 }

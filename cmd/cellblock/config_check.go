@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cellblock/egress"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 )
@@ -91,6 +92,9 @@ func (c *Config) check() error {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	if err := c.checkProfiles(); err != nil {
 		return err
+	}
+	if _, err := egress.New(c.egress()); err != nil {
+		return fault.New(fault.Invalid, "configuration: %w", err).WithHint("%s", fault.Hint(err))
 	}
 	for _, dir := range []*string{&c.DataDir, &c.RunDir} {
 		abs, err := filepath.Abs(*dir)

@@ -58,7 +58,7 @@ func runServe(cmd *cobra.Command) error {
 		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
 	}
 	logger := newLogger(cfg.Log)
-	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev())})
+	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev()), listening: listener.Addr()})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
