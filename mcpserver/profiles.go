@@ -16,8 +16,8 @@ import (
 // isolatedProfile is the profile that, like the default one, needs no scope: it may do less than that.
 const isolatedProfile = "isolated"
 
-// profileScope returns the scope that sessions of a profile need, "" for none.
-func profileScope(profile string) string {
+// ProfileScope returns the scope that sessions of a profile need, "" for none.
+func ProfileScope(profile string) string {
 	if profile == "" || profile == sessions.DefaultProfile || profile == isolatedProfile {
 		return ""
 	}
@@ -28,7 +28,7 @@ func profileScope(profile string) string {
 // but not the one that its session has.
 func (s *service) permit(ctx context.Context) func(profile string) error {
 	return func(profile string) error {
-		if scope := profileScope(profile); scope != "" && !s.Allowed(ctx, scope) {
+		if scope := ProfileScope(profile); scope != "" && !s.Allowed(ctx, scope) {
 			return auth.NeedsScope("the profile "+profile, scope)
 		}
 		return nil

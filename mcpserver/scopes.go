@@ -111,7 +111,7 @@ func (a *Access) Authorize(c transport.Call, has func(scope string) bool) error 
 			return auth.NeedsScope(c.Tool, missing...)
 		}
 		profile := a.profileIn(c.Tool, c.Arguments)
-		if scope := profileScope(profile); scope != "" && !has(scope) {
+		if scope := ProfileScope(profile); scope != "" && !has(scope) {
 			return auth.NeedsScope("the profile "+profile, scope)
 		}
 	case c.URI != "":
@@ -142,7 +142,7 @@ func (a *Access) Scopes() []string {
 		scopes = append(scopes, language+executeSuffix)
 	}
 	for _, profile := range a.profiles {
-		if scope := profileScope(profile); scope != "" {
+		if scope := ProfileScope(profile); scope != "" {
 			scopes = append(scopes, scope)
 		}
 	}

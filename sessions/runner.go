@@ -46,7 +46,12 @@ func (s *session) send(ctx context.Context, o order) answer {
 	case a := <-o.reply:
 		return a
 	case <-s.gone:
-		return answer{err: context.Cause(s.ctx)}
+		select {
+		case a := <-o.reply: // the answer says more
+			return a
+		default:
+			return answer{err: context.Cause(s.ctx)}
+		}
 	case <-ctx.Done():
 		return answer{err: context.Cause(ctx)}
 	}

@@ -26,7 +26,7 @@ func (a *app) viewer(cfg *Config, env auth.EnvConfig, base string) (*viewer.View
 	}
 	return viewer.New(viewer.Config{
 		Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(),
-		Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
+		Health: a.health, Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
 	}), nil
 }
 

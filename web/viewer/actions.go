@@ -1,7 +1,9 @@
 package viewer
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"cellblock/audit"
@@ -17,6 +19,7 @@ const caller = "viewer"
 
 func (v *Viewer) actionRoutes() []route {
 	return []route{
+		{pattern: "POST /sessions", scope: signedIn, action: "begin_session", handle: v.beginSession},
 		{pattern: "POST /s/{id}/interrupt", scope: scopeManage, action: "interrupt_session", handle: v.interrupt},
 		{pattern: "POST /s/{id}/restart", scope: scopeManage, action: "restart_session", handle: v.restart},
 		{pattern: "POST /s/{id}/close", scope: scopeManage, action: "close_session", handle: v.closeSession},
@@ -33,21 +36,40 @@ func (v *Viewer) act(rt route, w http.ResponseWriter, r *http.Request, who visit
 	if rt.scope != signedIn {
 		entry.Scope = rt.scope
 	}
-	if v.Audit != nil {
-		if err := v.Audit.Require(r.Context(), entry); err != nil {
-			return err
-		}
+	if err := v.Audit.Require(r.Context(), entry); err != nil {
+		return err
 	}
 	began := time.Now()
 	err := rt.handle(w, r, who)
-	if v.Audit != nil {
-		entry.Event, entry.Seconds, entry.Status = audit.Answered, time.Since(began).Seconds(), "ok"
-		if err != nil {
-			entry.Status, entry.Reason = fault.KindOf(err).String(), err.Error()
-		}
-		v.Audit.Append(entry)
+	entry.Event, entry.Seconds, entry.Status = audit.Answered, time.Since(began).Seconds(), "ok"
+	if err != nil {
+		entry.Status, entry.Reason = fault.KindOf(err).String(), err.Error()
 	}
+	v.Audit.Append(entry)
 	return err
+}
+
+// beginSession makes a session, for its page to be opened.
+func (v *Viewer) beginSession(w http.ResponseWriter, r *http.Request, who visit) error {
+	var asked struct {
+		ID       string `json:"session_id"`
+		Language string `json:"language"`
+		Profile  string `json:"profile"`
+		Image    string `json:"image"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return fault.New(fault.Invalid, "the request is no JSON: %w", err)
+	}
+	if !who.mayRun(asked.Language) {
+		return auth.NeedsScope("this", asked.Language+":execute")
+	}
+	info, err := v.Sessions.Begin(r.Context(), who.owner, sessions.Request{
+		SessionID: strings.TrimSpace(asked.ID), Language: asked.Language, Profile: asked.Profile, Image: strings.TrimSpace(asked.Image), Permit: who.permit,
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"session_id": info.ID})
 }
 
 func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) error {

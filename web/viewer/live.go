@@ -57,6 +57,9 @@ func (v *Viewer) holds(r *http.Request, who visit) bool {
 
 // topic finds what tells of a name. The error is that of a route to the same things.
 func (v *Viewer) topic(name string, who visit) (live.Topic, error) {
+	if name == serverTopic {
+		return v.serverTopic(who)
+	}
 	if !who.can(mcpserver.ScopeRead) {
 		return nil, auth.NeedsScope("this", mcpserver.ScopeRead)
 	}

@@ -44,7 +44,7 @@ var functions = template.FuncMap{
 }
 
 // templates has a set for each page, which shares the layout and the partials and has a "main" of its own.
-var templates = parseTemplates("sessions", "session", "signin", "error", "bounce")
+var templates = parseTemplates("sessions", "session", "server", "signin", "error", "bounce")
 
 func parseTemplates(pages ...string) map[string]*template.Template {
 	shared := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts/*.html"))

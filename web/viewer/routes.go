@@ -47,6 +47,7 @@ func (v *Viewer) routes() []route {
 			{pattern: "GET /live", scope: signedIn, handle: v.live},
 			{pattern: "GET /live/state", scope: signedIn, handle: v.liveState},
 			{pattern: "GET /{$}", scope: signedIn, handle: v.sessionsPage},
+			{pattern: "GET /server", scope: signedIn, handle: v.serverPage},
 			{pattern: "GET /s/{id}", scope: mcpserver.ScopeRead, handle: v.sessionPage},
 		},
 		v.signInRoutes(), v.actionRoutes(), v.cellsRoutes(), v.editorRoutes(), v.panelRoutes(),

@@ -3,16 +3,14 @@ package viewer
 import (
 	"cmp"
 	"context"
-	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
-	"cellblock/web/viewer/live"
 )
 
 const (
@@ -49,15 +47,20 @@ type sessionRow struct {
 type sessionList struct {
 	Rows      []sessionRow
 	Languages []language
-	MCPURL    string
-	MayManage bool
+	// Profiles are those that the visitor may use, Images tells whether kernels run in images.
+	Profiles []string
+	Images   bool
+	MCPURL   string
 }
 
 // language is one that the visitor may run.
 type language struct{ Name, Title string }
 
 func (v *Viewer) sessionsPage(w http.ResponseWriter, r *http.Request, who visit) error {
-	list := sessionList{Languages: v.languages(who), MCPURL: v.PublicURL + "/mcp", MayManage: who.can(scopeManage)}
+	list := sessionList{
+		Languages: v.languages(who), Profiles: v.profiles(who), MCPURL: v.PublicURL + "/mcp",
+		Images: v.Sessions.Config().Provisioner.Capabilities().Images,
+	}
 	if who.can(mcpserver.ScopeRead) {
 		rows, err := v.rows(r.Context(), who)
 		if err != nil {
@@ -76,7 +79,22 @@ func (v *Viewer) languages(who visit) (may []language) {
 		}
 	}
 	slices.SortFunc(may, func(a, b language) int { return cmp.Compare(a.Title, b.Title) })
+	if i := slices.IndexFunc(may, func(l language) bool { return l.Name == "python" }); i > 0 { // most want it
+		python := may[i]
+		may = slices.Insert(slices.Delete(may, i, i+1), 0, python)
+	}
 	return may
+}
+
+// profiles are those that the visitor may use for a session that stays, the default one first.
+func (v *Viewer) profiles(who visit) []string {
+	names := []string{sessions.DefaultProfile}
+	for _, name := range slices.Sorted(maps.Keys(v.Sessions.Config().Profiles)) {
+		if name != sessions.DefaultProfile && !v.Sessions.Config().Profiles[name].Once && who.permit(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // rows are the visitor's sessions, those that run first, the last used of each before the others.
@@ -157,46 +175,4 @@ func firstLine(code string) string {
 		}
 	}
 	return ""
-}
-
-// listed is a row on its way to a page.
-type listed struct {
-	ID   string `json:"id"`
-	HTML string `json:"html"`
-}
-
-// sessionsTopic tells of the visitor's sessions: each row that is new or has changed, and the ids of all in their order. A page
-// that comes anew is told everything.
-func (v *Viewer) sessionsTopic(who visit) live.Topic {
-	return func(ctx context.Context, _ string, send func(live.Event) error) error {
-		sent := map[string]string{}
-		for {
-			changed := v.Sessions.Changed(who.owner, "")
-			rows, err := v.rows(ctx, who)
-			if err != nil {
-				return err
-			}
-			order := []string{}
-			var problems []error
-			for _, row := range rows {
-				order = append(order, row.ID)
-				html, err := partial("session-row", row)
-				if err != nil {
-					return fault.New(fault.Internal, "a row cannot be made: %w", err)
-				}
-				if sent[row.ID] != html {
-					sent[row.ID] = html
-					problems = append(problems, send(live.Event{Name: "row", Data: listed{row.ID, html}}))
-				}
-			}
-			if err := errors.Join(append(problems, send(live.Event{Name: "order", Data: order}))...); err != nil {
-				return err
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	}
 }

@@ -24,6 +24,8 @@ type Config struct {
 	PublicURL string
 	// Dev tells that the server runs in dev mode, where everybody who signs in operates it.
 	Dev bool
+	// Health says how the server is, for its operators. Nil: that is not shown.
+	Health func(context.Context) mcpserver.HealthReport
 	// Audit is told of all that people change. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner changes something. Nil: nothing does.

@@ -10,6 +10,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/mcpserver"
 	"cellblock/sessions"
 	"cellblock/web/viewer/signin"
 )
@@ -34,6 +35,14 @@ func (who visit) can(scope string) bool { return who.Has(scope) }
 
 // mayRun tells whether the visitor may run code of a language.
 func (who visit) mayRun(language string) bool { return who.can(language + ":execute") }
+
+// permit refuses a profile that the visitor may not use.
+func (who visit) permit(profile string) error {
+	if scope := mcpserver.ProfileScope(profile); scope != "" && !who.can(scope) {
+		return auth.NeedsScope("the profile "+profile, scope)
+	}
+	return nil
+}
 
 type visitKey struct{}
 

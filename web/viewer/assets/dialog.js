@@ -1,11 +1,11 @@
-// Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
+// The first button is the one that Enter presses; the style sheet puts it last. Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
 function dialog(title, content, buttons) {
   const box = document.createElement('dialog');
   const heading = Object.assign(document.createElement('h2'), {textContent: title, id: `dialog-${Date.now()}`});
   box.setAttribute('aria-labelledby', heading.id);
   const form = Object.assign(document.createElement('form'), {method: 'dialog'});
   const row = Object.assign(document.createElement('div'), {className: 'buttons'});
-  row.append(...buttons.map(([text, value, kind]) => Object.assign(document.createElement('button'), {textContent: text, value, className: kind})));
+  row.append(...buttons.map(([text, value, kind]) => Object.assign(document.createElement('button'), {textContent: text, value, className: kind, formNoValidate: value === ''})));
   form.append(heading, content, row);
   box.append(form);
   document.body.append(box);
@@ -23,12 +23,12 @@ const paragraph = (text) => Object.assign(document.createElement('p'), {textCont
 export const show = (title, content) => dialog(title, typeof content === 'string' ? paragraph(content) : content, [['Close', '', 'primary']]);
 
 export async function confirm(title, text, action) {
-  const {value} = await dialog(title, paragraph(text), [['Cancel', '', 'quiet'], [action, 'yes', 'danger']]);
+  const {value} = await dialog(title, paragraph(text), [[action, 'yes', 'danger'], ['Cancel', '', 'quiet']]);
   return value === 'yes';
 }
 
 // ask shows a form's content and resolves to its FormData, or null where it was given up.
 export async function ask(title, content, action) {
-  const {value, form} = await dialog(title, content, [['Cancel', '', 'quiet'], [action, 'yes', 'primary']]);
+  const {value, form} = await dialog(title, content, [[action, 'yes', 'primary'], ['Cancel', '', 'quiet']]);
   return value === 'yes' ? new FormData(form) : null;
 }

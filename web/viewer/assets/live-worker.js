@@ -39,7 +39,7 @@ globalThis.onconnect = ({ports: [port]}) => {
     } else if (data.leave) {
       leave(port);
     } else if (data.lock) {
-      navigator.locks?.request(data.lock, () => leave(port));
+      navigator.locks.request(data.lock, () => leave(port));
     }
   };
 };

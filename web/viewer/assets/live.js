@@ -58,8 +58,10 @@ function open() {
 function shared() {
   const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: document.querySelector('meta[name=csrf]').content.slice(0, 8)});
   port.onmessage = ({data}) => (data.link ? linked(data.link) : deliver(data.id, data.event, data.data, data.after));
-  navigator.locks?.request(tab, () => new Promise(() => {})); // held while this page lives
-  port.postMessage({lock: navigator.locks ? tab : ''});
+  navigator.locks?.request(tab, () => { // held while this page lives; the worker gets it when it does no more
+    port.postMessage({lock: tab});
+    return new Promise(() => {});
+  });
   addEventListener('pagehide', () => port.postMessage({leave: true}));
   addEventListener('pageshow', (event) => {
     if (!event.persisted) return;

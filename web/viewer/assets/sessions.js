@@ -3,12 +3,13 @@ import {subscribe} from './live.js';
 import {fragment} from './fragment.js';
 import {keys} from './keys.js';
 import {post} from './send.js';
-import {confirm} from './dialog.js';
-import {attempt, tell} from './toast.js';
+import {ask, confirm} from './dialog.js';
+import {attempt} from './toast.js';
 
 const table = document.getElementById('sessions');
 const body = table.tBodies[0];
 const none = document.getElementById('none');
+const unfound = document.getElementById('unfound');
 const search = document.getElementById('search');
 
 const rowOf = (id) => body.querySelector(`tr[data-id="${CSS.escape(id)}"]`);
@@ -16,28 +17,65 @@ const rowOf = (id) => body.querySelector(`tr[data-id="${CSS.escape(id)}"]`);
 // A row alone is no HTML; a table around it is.
 const makeRow = (html) => fragment(`<table><tbody>${html}</tbody></table>`).querySelector('tr');
 
-subscribe('sessions', '', (event, data) => {
-  if (event === 'row') {
-    const row = makeRow(data.html), old = rowOf(data.id);
-    const had = old?.contains(document.activeElement) ? document.activeElement.dataset.act ?? document.activeElement.tagName : '';
-    if (old) old.replaceWith(row); else body.append(row);
-    if (had) (row.querySelector(`[data-act="${had}"]`) ?? (had === 'TR' ? row : row.querySelector('a'))).focus();
+const heard = {
+  row({id, html}) {
+    const row = makeRow(html), old = rowOf(id);
+    if (!old) {
+      body.append(row);
+    } else {
+      if (row.dataset.state === 'idle' || row.dataset.state === 'busy') row.querySelector('.usage').replaceWith(old.querySelector('.usage'));
+      const focus = focusIn(old);
+      old.replaceWith(row);
+      focus(row);
+    }
     filter();
-  } else if (event === 'order') {
-    for (const row of [...body.rows]) if (!data.includes(row.dataset.id)) row.remove();
-    data.forEach((id, i) => {
+  },
+  usage({id, html}) {
+    rowOf(id)?.querySelector('.usage').replaceChildren(fragment(html));
+  },
+  order(ids) {
+    for (const row of [...body.rows]) if (!ids.includes(row.dataset.id)) row.remove();
+    ids.forEach((id, i) => {
       const row = rowOf(id);
-      if (row && body.rows[i] !== row) body.insertBefore(row, body.rows[i] ?? null);
+      if (row && body.rows[i] !== row) {
+        const focus = focusIn(row);
+        body.insertBefore(row, body.rows[i] ?? null);
+        focus(row);
+      }
     });
-    none.hidden = data.length > 0;
-  }
-});
+    none.hidden = ids.length > 0;
+    table.hidden = ids.length === 0;
+    filter();
+  },
+};
+subscribe('sessions', '', (event, data) => heard[event]?.(data));
+
+// focusIn remembers where in a row the focus is, and returns how to put it back.
+function focusIn(row) {
+  const at = document.activeElement;
+  if (!row.contains(at)) return () => {};
+  return (now) => ((at === row ? now : now.querySelector(at.dataset.act ? `[data-act=${at.dataset.act}]` : 'a')) ?? now).focus();
+}
 
 function filter() {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  for (const row of body.rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  for (const row of body.rows) {
+    const text = `${row.cells[0].innerText} ${row.cells[1].textContent} ${row.cells[2].textContent}`.toLowerCase();
+    row.hidden = !words.every((word) => text.includes(word));
+  }
+  unfound.hidden = words.length === 0 || visible().length > 0;
 }
 search.addEventListener('input', filter);
+search.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') {
+    search.value = '';
+    filter();
+    search.blur();
+  } else if (event.key === 'Enter' || event.key === 'ArrowDown') {
+    event.preventDefault();
+    visible()[0]?.querySelector('a').focus();
+  }
+});
 
 const questions = {
   restart: (id) => confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart'),
@@ -46,17 +84,31 @@ const questions = {
 };
 
 body.addEventListener('click', async (event) => {
-  const act = event.target.closest('[data-act]')?.dataset.act;
-  if (!act) return;
-  const {id} = event.target.closest('tr').dataset;
-  if (await questions[act](id)) await attempt(() => post(`/s/${id}/${act}`));
+  const button = event.target.closest('[data-act]');
+  if (!button) return;
+  const {act} = button.dataset, {id} = button.closest('tr').dataset;
+  if (!await questions[act](id)) return;
+  button.disabled = true;
+  await attempt(() => post(`/s/${id}/${act}`));
+  button.disabled = false;
 });
+
+const form = document.getElementById('new-form');
+async function begin() {
+  const data = await ask('New session', document.importNode(form.content, true), 'Start');
+  if (!data) return;
+  await attempt(async () => {
+    const {session_id: id} = await post('/sessions', Object.fromEntries(data));
+    location.assign(`/s/${id}`);
+  });
+}
+document.getElementById('new')?.addEventListener('click', begin);
 
 const visible = () => [...body.rows].filter((row) => !row.hidden);
 function move(by) {
   const rows = visible();
   const at = rows.indexOf(document.activeElement?.closest('tr'));
-  rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.focus();
+  rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.querySelector('a').focus();
 }
 
 keys({
@@ -65,3 +117,4 @@ keys({
   k: ['Previous session', () => move(-1)],
   Enter: ['Open session', () => document.activeElement?.closest('tr')?.querySelector('a')?.click()],
 });
+if (form) keys({n: ['New session', begin]});

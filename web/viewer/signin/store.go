@@ -159,6 +159,10 @@ func (s *Store) Until(ctx context.Context, in SignIn) (context.Context, context.
 	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithDeadline(ctx, in.Expires)
+	if !s.Holds(in) { // it was ended before it was waited for
+		cancel()
+		return ctx, cancel
+	}
 	go func() {
 		defer cancel()
 		select {
