@@ -21,6 +21,9 @@ type Owner struct {
 	Subject string `json:"subject"`
 }
 
+// Key is one text in which no two owners are equal.
+func (o Owner) Key() string { return o.Issuer + "\x00" + o.Subject }
+
 // Runtime is what cells of a language run as.
 type Runtime struct {
 	Kernelspec kernels.Kernelspec

@@ -10,6 +10,7 @@ import (
 
 	"cellblock/audit"
 	"cellblock/auth"
+	"cellblock/images/derived"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
@@ -26,6 +27,7 @@ type app struct {
 	keep       bool       // kernels, when the process ends
 	audit      *audit.Log // nil: none is written
 	history    *history.Store
+	library    *derived.Library // nil: kernels run in no images
 	sessions   *sessions.Manager
 	key        transport.SessionKey
 	mcp        mcpserver.Config
@@ -96,8 +98,11 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.library, err = a.openLibrary(cfg); err != nil {
+		return err
+	}
 	a.sessions, err = sessions.New(sessions.Config{
-		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(),
+		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(), Image: a.resolveImage(),
 		Gateway: gateway, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
 		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife),
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,19 +58,22 @@ type Config struct {
 	// Toolsets are the groups of tools that are offered (mcpserver.CheckToolsets).
 	Toolsets []string `koanf:"toolsets"`
 
-	TLS       TLSConfig                 `koanf:"tls"`
-	Audit     AuditConfig               `koanf:"audit"`
-	Calls     CallsConfig               `koanf:"calls"`
-	HTTP      HTTPConfig                `koanf:"http"`
-	Output    OutputConfig              `koanf:"output"`
-	Timeout   TimeoutConfig             `koanf:"timeout"`
-	Sessions  SessionsConfig            `koanf:"sessions"`
-	History   HistoryConfig             `koanf:"history"`
-	Docker    DockerConfig              `koanf:"docker"`
-	Images    map[string]string         `koanf:"images"`
-	Languages map[string]LanguageConfig `koanf:"languages"`
-	Profiles  map[string]ProfileConfig  `koanf:"profiles"`
-	Network   NetworkConfig             `koanf:"network"`
+	TLS      TLSConfig         `koanf:"tls"`
+	Audit    AuditConfig       `koanf:"audit"`
+	Calls    CallsConfig       `koanf:"calls"`
+	HTTP     HTTPConfig        `koanf:"http"`
+	Output   OutputConfig      `koanf:"output"`
+	Timeout  TimeoutConfig     `koanf:"timeout"`
+	Sessions SessionsConfig    `koanf:"sessions"`
+	History  HistoryConfig     `koanf:"history"`
+	Docker   DockerConfig      `koanf:"docker"`
+	Images   map[string]string `koanf:"images"`
+	// ImagesAllowed are images that callers may name for their sessions besides the server's own and theirs.
+	ImagesAllowed []string                  `koanf:"images_allowed"`
+	ImagesBuild   ImagesBuildConfig         `koanf:"images_build"`
+	Languages     map[string]LanguageConfig `koanf:"languages"`
+	Profiles      map[string]ProfileConfig  `koanf:"profiles"`
+	Network       NetworkConfig             `koanf:"network"`
 	// MountRoots are the folders of this host below which profiles may mount.
 	MountRoots []string  `koanf:"mount_roots"`
 	Log        LogConfig `koanf:"log"`
@@ -191,7 +195,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 
 // defaults is the lowest layer. It also says which keys exist.
 func defaults() map[string]any {
-	return map[string]any{
+	all := map[string]any{
 		"addr": "127.0.0.1:8787", "public_url": "",
 		"data_dir": defaultDataDir(), "run_dir": defaultRunDir(),
 		"provisioner": "auto", "sandbox": "bwrap", "allow_unenforced": false,
@@ -217,8 +221,10 @@ func defaults() map[string]any {
 		"profiles.isolated.memory": "512MB", "profiles.isolated.cpus": 0.5, "profiles.isolated.pids": 128, "profiles.isolated.once": true,
 		"profiles.development.memory": "4GB", "profiles.development.network.mode": "internet", "mount_roots": []string{},
 		"network.proxy": "", "network.no_proxy": "",
-		"log.level": "info", "log.format": "text",
+		"log.level": "info", "log.format": "text", "images_allowed": []string{},
 	}
+	maps.Copy(all, imagesBuildDefaults)
+	return all
 }
 
 func defaultDataDir() string {

@@ -56,6 +56,9 @@ func (c *Config) check() error {
 	if err := c.History.check(); err != nil {
 		return err
 	}
+	if err := c.ImagesBuild.check(); err != nil {
+		return err
+	}
 	if err := c.checkAccess(); err != nil {
 		return err
 	}

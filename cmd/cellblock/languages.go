@@ -28,6 +28,8 @@ type imageLanguages struct {
 	// named are the images that the configuration names, by language.
 	named map[string]string
 	known *kernelspecCache
+	// offered is what find has found in the images that are used without being named.
+	offered []images.Offer
 	// problems are what was found and cannot be used.
 	problems []error
 }
@@ -52,6 +54,7 @@ func (f *imageLanguages) find(ctx context.Context) (*images.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.offered = offers
 	found = append(found, images.Choose(offers)...)
 	if len(found) == 0 {
 		if _, err := f.library.Image(ctx, pythonImage); err != nil {
@@ -103,7 +106,7 @@ func (f *imageLanguages) offers(ctx context.Context) ([]images.Offer, error) {
 	}
 	var offers []images.Offer
 	for _, i := range labelled {
-		if !images.Usable(i.Name) {
+		if !images.Usable(i.Name) || isDerived(i) {
 			continue
 		}
 		o, err := f.offer(ctx, i)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cellblock/images"
+	"cellblock/images/derived"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
@@ -20,6 +21,9 @@ import (
 type backend struct {
 	kernels.Provisioner
 	runtimes map[string]sessions.Runtime
+	// images is the engine whose images kernels run in, bases are those that others can be made of; none for sandboxes.
+	images *docker.Provisioner
+	bases  []derived.Base
 	// where says in a few words what kernels run in.
 	where string
 }
@@ -77,23 +81,23 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	if err != nil {
 		return nil, err
 	}
-	runtimes, err := engineRuntimes(ctx, cfg, p, logger)
+	set, bases, err := engineLanguages(ctx, cfg, p, logger)
 	if err != nil {
 		_ = p.Close()
 		return nil, err
 	}
-	return &backend{Provisioner: p, runtimes: runtimes, where: where}, nil
+	return &backend{Provisioner: p, runtimes: runtimesOf(set), images: p, bases: bases, where: where}, nil
 }
 
-// engineRuntimes is what languages run as on a container engine, which can launch all of it.
-func engineRuntimes(ctx context.Context, cfg *Config, p *docker.Provisioner, logger *slog.Logger) (map[string]sessions.Runtime, error) {
+// engineLanguages are the languages of a container engine, which can launch all of them, and the images that others can be made of.
+func engineLanguages(ctx context.Context, cfg *Config, p *docker.Provisioner, logger *slog.Logger) (*images.Set, []derived.Base, error) {
 	if err := p.Health(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f := &imageLanguages{library: p, named: cfg.Images, known: openKernelspecCache(filepath.Join(cfg.DataDir, "kernelspecs.json"))}
 	set, err := f.find(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.known.save(logger)
 	var wanted []string
@@ -105,7 +109,7 @@ func engineRuntimes(ctx context.Context, cfg *Config, p *docker.Provisioner, log
 	for _, err := range f.problems {
 		logger.Warn("an image's kernel is not used", "error", err, "hint", fault.Hint(err))
 	}
-	return runtimesOf(set), nil
+	return set, basesOf(set, f.offered), nil
 }
 
 func localBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {

@@ -42,6 +42,9 @@ func (a *app) recover(ctx context.Context) {
 		orphans.Go(func() { a.sessions.StopOrphan(stopping, ref) })
 	}
 	orphans.Go(func() { a.sessions.KeepSwept(stopping) })
+	if a.library != nil && a.slot.first() {
+		orphans.Go(func() { a.library.KeepCollected(stopping, collectPause) })
+	}
 }
 
 // endSessions ends this process's work on the sessions, with their kernels or without.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"cellblock/images"
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
 )
@@ -59,7 +60,9 @@ func (l *Library) recipe(base Base, set packages.Set) (Build, error) {
 	s := l.cfg.Sources
 	b := Build{
 		Base: base.Image, Network: s.Network, Memory: l.cfg.Memory, Size: l.cfg.Size, Limit: l.cfg.Limit,
-		Labels: map[string]string{Label: l.cfg.Installation, labelBase: base.Image, labelPackages: strings.Join(set.Strings(), ";")},
+		Labels: map[string]string{
+			images.Label: strings.Join(base.Languages, ","), Label: l.cfg.Installation, labelBase: base.Image, labelPackages: strings.Join(set.Strings(), ";"),
+		},
 	}
 	if len(s.Authorities) > 0 {
 		b.Files = map[string][]byte{caName: s.Authorities}

@@ -20,7 +20,7 @@ var layers = []layer{
 		"the shim is a small static binary beside every kernel; what it links, each kernel pays for",
 	},
 	{
-		"cmd/...", []string{"audit", "auth", "egress", "images", "internal/...", "kernels", "kernels/docker", "kernels/local", "kernels/mounts", "mcpserver/...",
+		"cmd/...", []string{"audit", "auth", "egress", "images/...", "internal/...", "kernels", "kernels/docker", "kernels/local", "kernels/mounts", "mcpserver/...",
 			"notebook", "sessions", "sessions/history", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -40,6 +41,8 @@ type Image struct {
 	Env []string
 	// Size is what it takes on the disk, in bytes.
 	Size int64
+	// Created is when it was made; the zero time where the engine does not say.
+	Created time.Time
 }
 
 // Image returns what the engine knows of the image with a name. The error is Unavailable, with what to do, when there is none.
@@ -53,13 +56,14 @@ func (p *Provisioner) Image(ctx context.Context, name string) (Image, error) {
 		return Image{}, err
 	}
 	i := Image{Name: name, ID: found.ID, Size: found.Size}
+	i.Created, _ = time.Parse(time.RFC3339Nano, found.Created)
 	if found.Config != nil {
 		i.Labels, i.Env = found.Config.Labels, found.Config.Env
 	}
 	return i, nil
 }
 
-// Images returns the engine's images with a label, one for each name that they have, sorted by it. What Podman puts before
+// Images returns the engine's images with a label ("name" or "name=value"), one for each name that they have, sorted by it. What Podman puts before
 // names of no registry, which depends on who built the image, is left out. Env is not filled in.
 func (p *Provisioner) Images(ctx context.Context, label string) ([]Image, error) {
 	e, err := p.engine(ctx)
@@ -73,7 +77,7 @@ func (p *Provisioner) Images(ctx context.Context, label string) ([]Image, error)
 	var all []Image
 	for _, found := range list {
 		for _, name := range found.RepoTags {
-			all = append(all, Image{Name: strings.TrimPrefix(strings.TrimPrefix(name, "localhost/"), "docker.io/library/"), ID: found.ID, Labels: found.Labels, Size: found.Size})
+			all = append(all, Image{Name: strings.TrimPrefix(strings.TrimPrefix(name, "localhost/"), "docker.io/library/"), ID: found.ID, Labels: found.Labels, Size: found.Size, Created: time.Unix(found.Created, 0)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Image) int { return strings.Compare(a.Name, b.Name) })

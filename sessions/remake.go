@@ -1,0 +1,62 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cellblock/internal/fault"
+)
+
+// Remake makes a session of another image, which a name stands for as in a Request: its kernel and its running cell end, waiting
+// cells never run, files and history are kept, and a kernel in the image is started. It returns when that is ready, and does
+// nothing where the session has the image already. When the kernel does not come up the session has the image all the same, and
+// the next call tries again.
+func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, error) {
+	s, err := m.use(ctx, o, id)
+	if err != nil {
+		return Info{}, err
+	}
+	choice := s.choice
+	if choice.Image, err = m.image(ctx, o, choice.Language, image); err != nil {
+		return Info{}, err
+	}
+	if choice == s.choice {
+		return s.info(), nil
+	}
+	s.close(&ending{fault.Cancelled, fmt.Sprintf("the session was given the image %s", clip(image, 200))}, false)
+	next, release, err := m.reserve(s.key, choice)
+	if errors.Is(err, errChosen) {
+		return Info{}, fault.New(fault.Conflict, "session %q was used by another call just now, in its old image", id).WithHint("try again")
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	defer release()
+	if a := next.send(ctx, order{kind: orderRestart}); a.err != nil {
+		return Info{}, next.orderError(a.err)
+	}
+	return next.info(), nil
+}
+
+// ImagesInUse names the images other than their languages' own that sessions are made of: those that run, and those whose kernel
+// an earlier process has left.
+func (m *Manager) ImagesInUse(ctx context.Context) (map[string]bool, error) {
+	used := map[string]bool{}
+	m.mu.Lock()
+	for _, s := range m.sessions {
+		used[s.choice.Image] = true
+	}
+	m.mu.Unlock()
+	if m.cfg.Store != nil {
+		left, err := m.cfg.Store.Running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range left {
+			used[k.Session.Image] = true
+		}
+	}
+	delete(used, "")
+	return used, nil
+}

@@ -1,0 +1,57 @@
+package sessions_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"cellblock/internal/fault"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
+)
+
+// A session that is given another image has its files and its numbers, is told what it has lost, and keeps the image.
+func TestRemake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, store := &sessions.FakeProvisioner{}, storetest.NewMemory()
+		m := sessions.NewTestManager(t, p, choices, func(c *sessions.Config) { c.Store = store })
+		defer m.Shutdown(context.Background())
+		sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x")))
+		if err := os.WriteFile(filepath.Join(p.Specs()[0].Workspace, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Remake(t.Context(), sessions.Alice, "s", "mine")
+		if err != nil || info.State != sessions.Idle || info.Generation != 2 {
+			t.Fatalf("%+v, %s", info, fault.Text(err))
+		}
+		again, err := m.Remake(t.Context(), sessions.Alice, "s", "mine")
+		if err != nil || again.Generation != 2 {
+			t.Errorf("the same again: %+v, %v", again, err)
+		}
+		e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x"))
+		sessions.WaitFor(t, e)
+		told := e.Preamble()
+		if e.Number() != 2 || !strings.Contains(told, "was given the image mine") || !strings.Contains(told, "files in the workspace are kept") {
+			t.Errorf("cell %d is told %q", e.Number(), told)
+		}
+		specs := p.Specs()
+		if len(specs) != 2 || specs[1].Image != "derived-mine" || specs[1].Workspace != specs[0].Workspace {
+			t.Errorf("%+v", specs)
+		}
+		if used, err := m.ImagesInUse(t.Context()); err != nil || len(used) != 1 || !used["derived-mine"] {
+			t.Errorf("in use: %v, %v", used, err)
+		}
+		if _, err := m.Remake(t.Context(), sessions.Alice, "s", "theirs"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("an image that is not hers: %v", err)
+		}
+		if _, err := m.Remake(t.Context(), sessions.Alice, "absent", "mine"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("no session: %v", err)
+		}
+		if stored, err := m.KnownSession(t.Context(), sessions.Alice, "s"); err != nil || stored.Image != "derived-mine" {
+			t.Errorf("the store has %+v, %v", stored, err)
+		}
+	})
+}
