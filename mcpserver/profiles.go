@@ -24,15 +24,19 @@ func ProfileScope(profile string) string {
 	return "profile:" + profile
 }
 
-// permit returns what tells whether a caller may run cells under a profile: the one that a call names has been looked at before,
-// but not the one that its session has.
-func (s *service) permit(ctx context.Context) func(profile string) error {
+// PermitProfiles returns what tells whether a caller with some scopes may run cells under a profile.
+func PermitProfiles(has func(scope string) bool) func(profile string) error {
 	return func(profile string) error {
-		if scope := ProfileScope(profile); scope != "" && !s.Allowed(ctx, scope) {
+		if scope := ProfileScope(profile); scope != "" && !has(scope) {
 			return auth.NeedsScope("the profile "+profile, scope)
 		}
 		return nil
 	}
+}
+
+// permit is PermitProfiles for a call: the profile that it names has been looked at before, but not the one that its session has.
+func (s *service) permit(ctx context.Context) func(profile string) error {
+	return PermitProfiles(func(scope string) bool { return s.Allowed(ctx, scope) })
 }
 
 // profileIn is the profile that a call's arguments name, "" for none that there is.

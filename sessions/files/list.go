@@ -17,6 +17,8 @@ type Query struct {
 	// Glob is what the entries' names must match: "*.csv" in any folder, "data/*" and "**/test_*.py" from Path on. Empty:
 	// everything.
 	Glob string
+	// Flat leaves out what is in folders below.
+	Flat bool
 	// Most bounds the entries that are returned.
 	Most int
 }
@@ -63,7 +65,7 @@ func (f *Folder) List(q Query) (Listing, error) {
 		if match(strings.TrimPrefix(strings.TrimPrefix(full, top.Path), "/")) {
 			l.add(e, q.Most)
 		}
-		return e.Kind == Dir
+		return e.Kind == Dir && !q.Flat
 	}
 	w.run(top.Path)
 	l.Partial = w.partial

@@ -63,17 +63,12 @@ func (v *Viewer) topic(name string, who visit) (live.Topic, error) {
 	if !who.can(mcpserver.ScopeRead) {
 		return nil, auth.NeedsScope("this", mcpserver.ScopeRead)
 	}
-	if id, ok := strings.CutPrefix(name, sessionTopic); ok {
-		if err := sessions.ValidateID(id); err != nil {
-			return nil, err
+	for prefix, of := range map[string]func(visit, string) live.Topic{
+		sessionTopic: v.stateTopic, cellsTopicPrefix: v.cellsTopic, deskTopic: v.deskTopic, samplesTopic: v.samplesTopic,
+	} {
+		if id, ok := strings.CutPrefix(name, prefix); ok {
+			return of(who, id), sessions.ValidateID(id)
 		}
-		return v.stateTopic(who, id), nil
-	}
-	if id, ok := strings.CutPrefix(name, cellsTopicPrefix); ok {
-		if err := sessions.ValidateID(id); err != nil {
-			return nil, err
-		}
-		return v.cellsTopic(who, id), nil
 	}
 	if name == sessionsTopic {
 		return v.sessionsTopic(who), nil

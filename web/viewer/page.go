@@ -36,12 +36,16 @@ type page struct {
 
 var functions = template.FuncMap{
 	"asset":   assetPath,
-	"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"rfc3339": rfc3339,
 	"bytes":   words.Bytes,
 	"took":    words.Took,
 	"span":    words.Span,
 	"count":   func(n int, noun string) string { return words.Count(int64(n), noun) },
+	"inc":     func(n int) int { return n + 1 },
 }
+
+// rfc3339 is a moment as pages are told it.
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // templates has a set for each page, which shares the layout and the partials and has a "main" of its own.
 var templates = parseTemplates("sessions", "session", "server", "signin", "error", "bounce")

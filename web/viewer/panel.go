@@ -1,9 +1,193 @@
 package viewer
 
-import "net/http"
+import (
+	"cmp"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cellblock/internal/words"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
+)
 
 // panelRoutes are the addresses of the session page's side panel.
-func (v *Viewer) panelRoutes() []route { return nil }
+func (v *Viewer) panelRoutes() []route {
+	read := mcpserver.ScopeRead
+	return append([]route{
+		{pattern: "GET /s/{id}/variables", scope: read, handle: v.variables},
+		{pattern: "GET /s/{id}/details", scope: read, handle: v.details},
+		{pattern: "GET /s/{id}/notebook", scope: read, handle: v.notebook},
+	}, v.fileRoutes()...)
+}
 
 // panelPart is what templates/parts/panel.html shows.
-func (v *Viewer) panelPart(*http.Request, visit, sessionView) (any, error) { return nil, nil }
+func (v *Viewer) panelPart(_ *http.Request, _ visit, s sessionView) (any, error) {
+	return struct{ MaxPart int }{maxPart}, nil
+}
+
+const (
+	// maxVariables bounds the variables that are shown, maxValue what is shown of one's text, in bytes.
+	maxVariables, maxValue = 500, 300
+)
+
+// variableRow is a variable as the panel shows it.
+type variableRow struct {
+	Name, Type, Size, Preview string
+	Columns                   []sessions.Column
+	MoreColumns               bool
+}
+
+// variables shows what the user of a session has defined. A kernel that is busy tells nothing, and the page keeps what it has.
+func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) error {
+	all, err := v.Sessions.Variables(r.Context(), who.owner, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	shown := all.Variables[max(0, len(all.Variables)-maxVariables):]
+	list := struct {
+		Rows []variableRow
+		More int
+	}{More: max(0, all.More) + len(all.Variables) - len(shown)}
+	for i := range shown {
+		list.Rows = append(list.Rows, rowOfVariable(shown[len(shown)-1-i])) // the newest first
+	}
+	return writeFragment(w, "variables", list)
+}
+
+func rowOfVariable(one sessions.Variable) variableRow {
+	row := variableRow{Name: clipText(one.Name, maxValue), Type: clipText(one.Type, maxValue), Preview: clipText(one.Preview, maxValue)}
+	var size []string
+	switch {
+	case len(one.Shape) > 0:
+		var sides []string
+		for _, n := range one.Shape[:min(len(one.Shape), 8)] {
+			sides = append(sides, strconv.FormatInt(n, 10))
+		}
+		size = append(size, strings.Join(sides, "×"))
+	case one.Length != nil:
+		size = append(size, words.Count(*one.Length, "item"))
+	}
+	if one.DType != "" {
+		size = append(size, clipText(one.DType, maxValue))
+	}
+	if one.Bytes != nil {
+		size = append(size, words.Bytes(*one.Bytes))
+	}
+	row.Size = strings.Join(size, " · ")
+	for _, c := range one.Columns[:min(len(one.Columns), 50)] {
+		row.Columns = append(row.Columns, sessions.Column{Name: clipText(c.Name, maxValue), DType: clipText(c.DType, maxValue)})
+	}
+	row.MoreColumns = len(one.Columns) > 0 && len(one.Shape) == 2 && one.Shape[1] > int64(len(row.Columns))
+	return row
+}
+
+// detail is a line of what is known of a session.
+type detail struct {
+	Name, Value string
+	// Time is RFC 3339, and Show how it is written (times.js); the value is then empty.
+	Time, Show string
+}
+
+// details shows what a session is made of, and bounded by.
+func (v *Viewer) details(w http.ResponseWriter, r *http.Request, who visit) error {
+	info, running, err := v.describe(r.Context(), who.owner, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return writeFragment(w, "details", v.detailsOf(info, running))
+}
+
+func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
+	cfg := v.Sessions.Config()
+	profile := cmp.Or(info.Profile, sessions.DefaultProfile)
+	list := []detail{
+		{Name: "Session", Value: info.ID},
+		{Name: "Language", Value: cmp.Or(cfg.Runtimes[info.Language].Title, info.Language)},
+		{Name: "Image", Value: cmp.Or(info.Image, cfg.Runtimes[info.Language].Image)},
+		{Name: "Profile", Value: profile},
+		{Name: "Generation", Value: generationText(info)},
+		{Name: "Cells", Value: words.Thousands(int64(info.Executions))},
+		{Name: "Began", Time: rfc3339(info.Created), Show: "time"},
+		{Name: "Last used", Time: rfc3339(info.LastUsed), Show: "ago"},
+	}
+	if running && !info.Ends.At.IsZero() {
+		name := "Kernel ends"
+		if info.Ends.Unused {
+			name = "Kernel ends unless used"
+		}
+		list = append(list, detail{Name: name, Time: rfc3339(info.Ends.At), Show: "left"})
+	}
+	limits := cfg.Profiles[profile].Limits
+	for _, l := range []struct {
+		name  string
+		value int64
+	}{{"Memory", limits.Memory}, {"Largest file", limits.FileSize}, {"/tmp", limits.Tmp}} {
+		if l.value > 0 {
+			list = append(list, detail{Name: l.name, Value: words.Bytes(l.value)})
+		}
+	}
+	if limits.CPUs > 0 {
+		list = append(list, detail{Name: "Processors", Value: strconv.FormatFloat(limits.CPUs, 'g', 3, 64)})
+	}
+	if limits.PIDs > 0 {
+		list = append(list, detail{Name: "Processes", Value: words.Thousands(limits.PIDs)})
+	}
+	return list
+}
+
+// generationText says which kernel it is, and why there is none if there is none.
+func generationText(info sessions.Info) string {
+	if info.Lost == "" {
+		return strconv.Itoa(info.Generation)
+	}
+	return fmt.Sprintf("%d, ended: %s", info.Generation, clipText(info.Lost, maxValue))
+}
+
+// notebook answers with the session as a Jupyter notebook, to keep.
+func (v *Viewer) notebook(w http.ResponseWriter, r *http.Request, who visit) error {
+	id := r.PathValue("id")
+	book, err := mcpserver.NotebookOf(r.Context(), v.Sessions, who.owner, id)
+	if err != nil {
+		return err
+	}
+	text, err := book.Text()
+	if err != nil {
+		return err
+	}
+	attach(w, id+".ipynb")
+	w.Write([]byte(text)) // a browser that has gone away does not read it
+	return nil
+}
+
+// attach has a browser keep an answer as a file, whatever is in it.
+func attach(w http.ResponseWriter, name string) {
+	h := w.Header()
+	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	h.Set("Content-Disposition", cmp.Or(disposition, "attachment"))
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+}
+
+// writeFragment answers with a partial, for a page that is there already.
+func writeFragment(w http.ResponseWriter, name string, data any) error {
+	html, err := partial(name, data)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox") // should it be opened alone
+	w.Write([]byte(html))                                                    // a browser that has gone away does not read it
+	return nil
+}
+
+// clipText bounds a text, in bytes.
+func clipText(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -23,6 +23,7 @@ subscribe(session.dataset.topic, '', (event, data) => {
   write(part('elapsed').parentElement);
   part('running').hidden = !data.running;
   if (part('interrupt')) part('interrupt').disabled = !data.running;
+  if (part('restart')) part('restart').disabled = data.state === 'closed';
   document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
 });
 

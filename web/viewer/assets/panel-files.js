@@ -1,0 +1,92 @@
+// The files of the session: looked at, fetched, brought and deleted.
+import {post, send} from './send.js';
+import {attempt, tell} from './toast.js';
+import {confirm} from './dialog.js';
+import {fragment} from './fragment.js';
+import {Part} from './panel-part.js';
+import {Uploads} from './upload.js';
+
+class Files extends Part {
+  constructor(id, panel) {
+    super(document.getElementById('folder'), () => `/s/${id}/files?path=${encodeURIComponent(this.at)}`);
+    this.id = id;
+    this.at = '.';
+    this.box = document.getElementById('panel-files');
+    this.preview = document.getElementById('preview');
+    this.box.addEventListener('click', (event) => this.click(event));
+    this.preview.addEventListener('close', () => this.preview.replaceChildren());
+    if ('mayWrite' in this.box.dataset) this.take(panel);
+  }
+
+  // take lets files be brought, by the button and by dropping them.
+  take(panel) {
+    const uploads = new Uploads(this.id, document.getElementById('uploads'), Math.min(1 << 20, Number(panel.dataset.part)));
+    const bring = (list) => this.bring(uploads, [...list]);
+    const input = document.getElementById('upload');
+    input.addEventListener('change', () => {
+      bring(input.files);
+      input.value = '';
+    });
+    const drop = (event, on) => {
+      if (!event.dataTransfer?.types.includes('Files')) return;
+      event.preventDefault();
+      this.box.classList.toggle('dropping', on);
+    };
+    this.box.addEventListener('dragover', (event) => drop(event, true));
+    this.box.addEventListener('dragleave', (event) => { if (!this.box.contains(event.relatedTarget)) drop(event, false); });
+    this.box.addEventListener('drop', (event) => {
+      drop(event, false);
+      bring([...event.dataTransfer.items].filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile()).filter(Boolean));
+    });
+  }
+
+  async bring(uploads, list) {
+    const there = new Set([...this.into.querySelectorAll('li[data-name]')].map((row) => row.dataset.name));
+    const same = list.filter((file) => there.has(file.name)).map((file) => file.name);
+    if (same.length > 0 && !await confirm('Replace?', `${same.join(', ')} ${same.length === 1 ? 'is' : 'are'} there already.`, 'Replace')) return;
+    const into = this.at === '.' ? '' : `${this.at}/`;
+    await Promise.all(list.map((file) => uploads.send(file, into + file.name)));
+    this.stale();
+  }
+
+  click(event) {
+    const button = event.target.closest('button');
+    if (!button) return;
+    const {open, preview, delete: gone, kind} = button.dataset;
+    if (open !== undefined) this.go(open);
+    else if (preview !== undefined) attempt(() => this.look(preview));
+    else if (gone !== undefined) this.remove(gone, kind === 'folder');
+  }
+
+  async go(to) {
+    this.at = to;
+    await this.load();
+    this.into.querySelector('.path button:last-of-type')?.focus();
+  }
+
+  async look(path) {
+    const shown = await send(`/s/${this.id}/preview?path=${encodeURIComponent(path)}`);
+    this.preview.replaceChildren(fragment(await shown.text()));
+    this.preview.showModal();
+  }
+
+  async remove(path, folder) {
+    const what = folder ? 'The folder and all that is in it are' : 'The file is';
+    if (!await confirm(`Delete ${path}?`, `${what} gone for good.`, 'Delete')) return;
+    await attempt(async () => {
+      await post(`/s/${this.id}/delete`, {path, recursive: folder});
+      tell(`${path} is deleted.`);
+    });
+    this.stale();
+  }
+
+  excuse(error) {
+    if (this.at !== '.' && error.kind === 'not_found') {
+      this.at = '.'; // the folder is gone
+      this.stale();
+    }
+    return error.message;
+  }
+}
+
+export const files = (id, panel) => new Files(id, panel);

@@ -1,0 +1,41 @@
+// A part of the panel that shows what the server says: when it is first seen, and again when it is seen and out of date.
+import {send} from './send.js';
+import {fragment} from './fragment.js';
+
+export class Part {
+  constructor(into, address) {
+    Object.assign(this, {into, address, seen: false, old: true, asked: 0});
+  }
+
+  show() {
+    this.seen = true;
+    if (this.old) this.load();
+  }
+
+  hide() { this.seen = false; }
+
+  stale() {
+    this.old = true;
+    if (this.seen) this.load();
+  }
+
+  // load shows what the server says now. A kernel that is busy says nothing, and what was known before stays.
+  async load() {
+    this.old = false;
+    const asked = ++this.asked;
+    let shown;
+    try {
+      shown = fragment(await (await send(this.address())).text());
+    } catch (error) {
+      if (error.kind === 'busy') {
+        this.old = true;
+        return;
+      }
+      shown = Object.assign(document.createElement('p'), {className: 'empty', textContent: this.excuse(error)});
+    }
+    if (asked !== this.asked) return;
+    this.into.replaceChildren(shown);
+  }
+
+  excuse(error) { return error.message; }
+}

@@ -1,0 +1,16 @@
+// What code has defined, after each cell.
+import {Part} from './panel-part.js';
+
+class Variables extends Part {
+  async load() {
+    const opened = new Set([...this.into.querySelectorAll('details[open]')].map((d) => d.closest('tr').querySelector('th').textContent));
+    await super.load();
+    for (const row of this.into.querySelectorAll('tr:has(details)')) {
+      if (opened.has(row.querySelector('th').textContent)) row.querySelector('details').open = true;
+    }
+  }
+
+  excuse(error) { return error.kind === 'not_found' ? 'The session does not run, so nothing is defined.' : error.message; }
+}
+
+export const variables = (id) => new Variables(document.getElementById('panel-variables'), () => `/s/${id}/variables`);

@@ -1,0 +1,38 @@
+// Files on their way to the session: in parts, one file after the other, with what is left to see.
+import {post, send} from './send.js';
+
+export class Uploads {
+  constructor(id, list, part) {
+    Object.assign(this, {id, list, part, last: Promise.resolve()});
+  }
+
+  // send sends one file, behind those before it, and resolves when it is there or has failed.
+  send(file, path) {
+    const row = document.createElement('li');
+    const progress = Object.assign(document.createElement('progress'), {max: Math.max(1, file.size), value: 0});
+    progress.setAttribute('aria-label', `Upload of ${file.name}`);
+    row.append(Object.assign(document.createElement('span'), {textContent: file.name}), progress);
+    this.list.append(row);
+    this.last = this.last.then(() => this.bring(file, path, progress)).then(() => row.remove(), (error) => {
+      progress.remove();
+      const why = error.hint ? `${error.message}. ${error.hint}` : error.message;
+      const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet', onclick: () => row.remove()});
+      close.setAttribute('aria-label', 'Dismiss');
+      row.append(close, Object.assign(document.createElement('span'), {className: 'failed', textContent: why}));
+    });
+    return this.last;
+  }
+
+  async bring(file, path, progress) {
+    const word = crypto.getRandomValues(new Uint32Array(4)).join('-');
+    const to = `/s/${this.id}/upload?path=${encodeURIComponent(path)}&word=${word}`;
+    let at = 0;
+    do {
+      const part = file.slice(at, at + this.part);
+      await send(`${to}&offset=${at}`, {method: 'POST', body: part, headers: {'Content-Type': 'application/octet-stream'}});
+      at += part.size;
+      progress.value = at;
+    } while (at < file.size);
+    await post(`/s/${this.id}/uploaded`, {path, word, size: file.size});
+  }
+}
