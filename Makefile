@@ -79,6 +79,18 @@ chaos: setup build ## kernels, servers, engine, disk and clock fail under sessio
 bench: setup build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
 	@go run ./e2e/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
 
+.PHONY: load
+load: ## sessions with mixed work on the server of DATA=folder: LOAD="-sessions 50 -for 10m", or LOAD=-find for how many it holds
+	@go run ./e2e/load $(if $(DATA),-data-dir '$(DATA)') $(LOAD)
+
+.PHONY: fuzz
+fuzz: ## every fuzzer, a minute each; FUZZTIME=10s, FUZZ=Parse for those with that in their name
+	@scripts/fuzz.sh
+
+.PHONY: cover
+cover: setup build ## what part of each package its own tests run
+	@go test -short -count=1 -cover ./... | sed -nE 's/^(ok)?[[:space:]]+([^[:space:]]+).*coverage: ([0-9.]+%).*/\3\t\2/p' | sort -n
+
 .PHONY: fmt
 fmt: ## format the code
 	gofmt -w $$(git ls-files '*.go')

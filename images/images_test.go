@@ -90,6 +90,27 @@ func TestParseBrokenKernelspec(t *testing.T) {
 	}
 }
 
+// An image says what its kernels are: whatever that is, what comes of it can be started, and shown to a model.
+func FuzzParseKernelspec(f *testing.F) {
+	f.Add([]byte(`{"argv": ["sh", "{resource_dir}/run", "{connection_file}"], "language": "C#", "env": {"A": "b"},
+		"metadata": {"cellblock": {"transport": "ipc", "note": "It is tiny.", "endings": [".tiny"], "run_file": "f {path}"}}}`))
+	f.Add([]byte(`{"argv": ["/opt/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python", "interrupt_mode": "message"}`))
+	f.Add([]byte(`{"argv": ["{connection_file}"], "language": "\u0000"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := ParseKernelspec("/k/fuzzed", data)
+		if err != nil {
+			if fault.KindOf(err) != fault.Invalid {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if l.Name == "" || l.Name != Name(l.Name) || len(l.Argv) == 0 || len(l.Endings) == 0 || strings.ContainsAny(l.Note, "\n\x00") ||
+			l.Transport != "ipc" && l.Transport != "tcp" {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
 func TestIpykernelIsStartedAsOurs(t *testing.T) {
 	l, err := ParseKernelspec("/k/venv", []byte(`{"argv": ["/opt/venv/bin/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
 		"display_name": "Mine", "language": "python", "env": {"A": "b"}}`))

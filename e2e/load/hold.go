@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// caller calls tools of a server as an MCP client.
+type caller interface {
+	// Call returns a result's text, and whether it is marked as an error.
+	Call(ctx context.Context, tool string, args map[string]any) (text string, isError bool, err error)
+	Close() error
+}
+
+// hold has n sessions work for a while, each with a connection of its own, and closes them. tell is called about once a second.
+func hold(ctx context.Context, dial func(context.Context) (caller, error), n int, length time.Duration, tell func(*tally, time.Duration)) (*tally, error) {
+	t, begin := newTally(), time.Now()
+	working, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	var all sync.WaitGroup
+	run := strings.ToLower(rand.Text()[:6])
+	for i := range n {
+		c, err := dial(ctx)
+		if err != nil {
+			cancel()
+			all.Wait()
+			return nil, err
+		}
+		all.Go(func() {
+			defer c.Close()
+			w := &worker{caller: c, id: fmt.Sprintf("load-%s-%d", run, i), tally: t}
+			w.work(working)
+			w.leave(context.WithoutCancel(ctx))
+		})
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for working.Err() == nil {
+		select {
+		case <-tick.C:
+			tell(t, time.Since(begin))
+		case <-working.Done():
+		}
+	}
+	all.Wait()
+	return t, ctx.Err()
+}
+
+// afterFailure is how long a session rests after something went wrong.
+const afterFailure = 200 * time.Millisecond
+
+// worker is one session at work.
+type worker struct {
+	caller
+	id    string
+	tally *tally
+	cells int // that it has run
+}
+
+// work runs one job after the other until ctx ends. A cell that has begun is let end.
+func (w *worker) work(ctx context.Context) {
+	for i := len(w.id); ctx.Err() == nil; i++ {
+		job := jobs[i%len(jobs)]
+		start := time.Now()
+		err := job.run(context.WithoutCancel(ctx), w)
+		w.tally.add(job.name, time.Since(start), err)
+		if err != nil {
+			wait(ctx, afterFailure) // whatever it is, it is not made worse by asking at once
+		}
+	}
+}
+
+// leave closes the session.
+func (w *worker) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, _, _ = w.Call(ctx, "close_session", map[string]any{"session_id": w.id, "delete_files": true})
+}
+
+// wait waits, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
