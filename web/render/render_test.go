@@ -108,7 +108,7 @@ func TestErrorFoldsLibraries(t *testing.T) {
 		"\x1b[31m---------------------------------------------------------------------------\x1b[39m",
 		"\x1b[31mKeyError\x1b[39m                                  Traceback (most recent call last)",
 		"\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 1\x1b[39m\n\x1b[32m----> \x1b[39m\x1b[32m1\x1b[39m d['b']",
-		"File /usr/lib/python3/dist-packages/a.py:1, in f()\n----> 1 x", "File /usr/lib/python3/dist-packages/b.py:1, in g()\n----> 1 y", "\x1b[31mKeyError\x1b[39m: 'b'",
+		"File /usr/lib/python3/dist-packages/a.py:1, in f()\n----> 1 x", "File /usr/lib/python3/dist-packages/b.py:1, in g()\n----> 1 y", "\x1b[31mKeyError\x1b[39m: 'b'", "\x1b[31mKeyError\x1b[39m: 'b'\nand a note",
 	}}, 4))
 	for _, want := range []string{
 		`<strong>KeyError</strong>: &#39;b&#39;`, `<details class="frame-of-error" open><summary>Cell In[5], line 1</summary>`, `<summary>2 frames in libraries</summary>`,
@@ -117,6 +117,9 @@ func TestErrorFoldsLibraries(t *testing.T) {
 		if !strings.Contains(made, want) {
 			t.Errorf("no %s in\n%s", want, made)
 		}
+	}
+	if strings.Count(made, "error-message") != 1 {
+		t.Errorf("the headline is repeated in\n%s", made)
 	}
 	if strings.Contains(made, "-----------") || strings.Contains(made, "most recent call last") {
 		t.Errorf("ornaments are left in\n%s", made)

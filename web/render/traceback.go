@@ -18,7 +18,7 @@ const maxFrames = 100
 func Error(e kernels.ExecError, shift int) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<div class="error"><p class="error-name">` + headline(e) + `</p>`)
-	t := trace{out: &b, shift: shift}
+	t := trace{out: &b, shift: shift, said: e.Name + ": " + e.Value}
 	elements := e.Traceback
 	if len(elements) > maxFrames {
 		left := len(elements) - maxFrames
@@ -55,6 +55,7 @@ func headline(e kernels.ExecError) string {
 type trace struct {
 	out   *strings.Builder
 	shift int
+	said  string // what the headline says
 	// folded are the frames of libraries that follow each other.
 	folded []string
 	bytes  int
@@ -71,6 +72,9 @@ func (t *trace) add(element string) {
 		lines, plain = lines[1:], plain[1:]
 	}
 	if t.bytes += len(element); len(lines) == 0 || t.bytes > maxText || frames.Kernel(plain[0]) {
+		return
+	}
+	if strings.Join(plain, "\n") == t.said {
 		return
 	}
 	if !frames.Begin(plain[0]) {

@@ -21,9 +21,9 @@ const (
 	// blockCells is how many cells a page gets at once. A page keeps a few blocks, and the height of the others.
 	blockCells = 50
 	// maxCellOutputs and maxCellBytes bound what is read of one cell to be shown in a block.
-	maxCellOutputs, maxCellBytes = 20_000, 8 << 20
+	maxCellOutputs, maxCellBytes = 20_000, 24 << 20
 	// maxBlockBytes bounds what is read of the outputs of a block's cells together; later ones are shown when they are asked for.
-	maxBlockBytes = 32 << 20
+	maxBlockBytes = 64 << 20
 )
 
 // cellsRoutes are the addresses of the session page's cells.
