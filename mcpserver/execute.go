@@ -59,16 +59,15 @@ func (s *service) executeTool(language string) toolSpec {
 	}
 	t.description = "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
 		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " No network" + s.networkNote() + ". It sees only the " +
-		"session's files, in the working directory /workspace. Long output is cut in the middle, so print what matters."
+		"session's files, in /workspace. Long output is cut in the middle."
 	t.input = []mcp.ToolOption{
 		mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),
 		mcp.WithString("session_id", mcp.Pattern(`^[A-Za-z0-9._-]{1,64}$`),
-			mcp.Description("Any name of your choice; a new name starts a new kernel. Without it a name is made and returned, "+
-				"and that session ends after "+words.Length(cfg.MintedIdle)+" unless it is used again")),
+			mcp.Description("Any name; a new one starts a kernel. Without it one is made and returned, "+
+				"and ends after "+words.Length(cfg.MintedIdle)+" unless used again")),
 		mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.LongestTimeout().Seconds()),
 			mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
-		waitArgument("Return after this time even if the code still runs: it goes on, and get_execution reads the rest. " +
-			"0 starts it and returns at once"),
+		waitArgument("Return after this time; the code goes on, and get_execution reads the rest. 0: return at once"),
 		s.describeProfiles(),
 	}
 	t.input = append(t.input, s.imageArguments()...)

@@ -23,11 +23,11 @@ func executionArgument() mcp.ToolOption {
 func (s *service) getTool() toolSpec {
 	return toolSpec{
 		name: getExecution, title: "Read a cell's result",
-		description: "Read the result of a cell, as often as you like; of one that still runs, what it has produced so far, after " +
-			"waiting for its end for wait_seconds. With offset: a page of the whole output, where results leave out the middle.",
+		description: "Read the result of a cell, as often as you like; of one that still runs after wait_seconds, what it " +
+			"has produced so far. With offset: a page of the whole output, where results leave out the middle.",
 		input: []mcp.ToolOption{
 			sessionArgument(), executionArgument(),
-			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark, which an earlier call gave")),
+			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark of an earlier call")),
 			mcp.WithInteger("offset", mcp.Min(0.0), mcp.Description("Read the whole output from this character on")),
 			waitArgument("How long to wait for the cell's end; 0: not at all"),
 		},

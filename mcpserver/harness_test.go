@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/egress"
 	"cellblock/images"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
@@ -46,7 +47,13 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	cfg := sessions.Config{
 		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{
 			"python": {RunFile: "print ran {path}", Note: images.Python("").Note}},
-		Limits: kernels.Limits{Memory: 2 << 30}, Logger: slog.New(slog.DiscardHandler),
+		Profiles: map[string]sessions.Profile{
+			"session":     {Limits: kernels.Limits{Memory: 2 << 30}},
+			"isolated":    {Limits: kernels.Limits{Memory: 512 << 20}, Once: true},
+			"development": {Limits: kernels.Limits{Memory: 4 << 30}, Network: egress.Policy{Mode: egress.Internet}},
+		},
+		Image:  func(_ context.Context, _ sessions.Owner, _, name string) (string, error) { return name, nil },
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -68,7 +68,7 @@ func (s *service) profileArgument() mcp.ToolOption {
 func (s *service) describeProfiles() mcp.ToolOption {
 	about := "What a new session may use"
 	if p, ok := s.Sessions.Config().Profiles[isolatedProfile]; ok && p.Once {
-		about += "; isolated is for this call only"
+		about = "isolated: for this call only"
 	}
 	return mcp.WithString("profile", mcp.Description(about), mcp.Enum(s.profileNames()...))
 }
@@ -85,8 +85,8 @@ func (s *service) networkNote() string {
 
 // imageArguments is the argument that names an image, where there is a choice.
 func (s *service) imageArguments() []mcp.ToolOption {
-	if s.Sessions.Config().Image == nil {
-		return nil
+	if s.Sessions.Config().Image == nil || !slices.Contains(s.Toolsets, ToolsetImages) {
+		return nil // nobody could know a name
 	}
 	return []mcp.ToolOption{mcp.WithString("image", mcp.Description("Image of a new session"))}
 }

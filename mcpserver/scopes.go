@@ -135,16 +135,22 @@ func (a *Access) missing(tool string, has func(scope string) bool) (scopes []str
 	return scopes
 }
 
-// Scopes returns all that callers of the server can make use of, in order.
-func (a *Access) Scopes() []string {
-	scopes := []string{ScopeRead} // for resources
-	for _, language := range a.languages {
-		scopes = append(scopes, language+executeSuffix)
-	}
+// ProfileScopes returns the scopes of profiles, in order. Like ScopeAdmin they are in no metadata: clients ask for what is there,
+// and hear of another when they need it.
+func (a *Access) ProfileScopes() (scopes []string) {
 	for _, profile := range a.profiles {
 		if scope := ProfileScope(profile); scope != "" {
 			scopes = append(scopes, scope)
 		}
+	}
+	return scopes
+}
+
+// Scopes returns all that callers of the server can make use of, in order, but for those of profiles.
+func (a *Access) Scopes() []string {
+	scopes := []string{ScopeRead} // for resources
+	for _, language := range a.languages {
+		scopes = append(scopes, language+executeSuffix)
 	}
 	for _, n := range a.tools {
 		if n.scope != "" && n.scope != ScopeAdmin {

@@ -135,7 +135,7 @@ func lineOf(i sessions.Info) string {
 func (s *service) interruptTool() toolSpec {
 	return toolSpec{
 		name: "interrupt_session", title: "Interrupt a session",
-		description: "Stop a session's running cell. Variables are kept, unless its kernel must be restarted; the result says.",
+		description: "Stop a session's running cell. Variables are kept, unless its kernel must be restarted.",
 		input:       []mcp.ToolOption{sessionArgument()}, destructive: true, idempotent: true, handle: s.interruptSession,
 	}
 }

@@ -74,7 +74,7 @@ func TestToolListIsShort(t *testing.T) {
 		most int
 	}{{nil, 2500}, {toolsets, 4000}, {[]string{ToolsetExecute}, 1000}} {
 		w := newWorld(t)
-		w.service.Toolsets = tt.sets
+		w.service.Toolsets, w.scopes = tt.sets, append(w.scopes, "profile:development")
 		w.server = w.service.server()
 		result, _ := w.request(t.Context(), "tools/list", map[string]any{})
 		t.Logf("tools/list of %v: %d tokens", tt.sets, len(result)/4)

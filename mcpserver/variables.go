@@ -17,7 +17,7 @@ var variablesSchema = listSchema("variables", "name", "type")
 func (s *service) variablesTool() toolSpec {
 	return toolSpec{
 		name: "inspect_variables", title: "Inspect variables",
-		description: "List what code has defined in an idle session: name, type, size, shape, columns, preview.",
+		description: "List what code has defined in an idle session: type, size, shape, columns, preview.",
 		input:       []mcp.ToolOption{sessionArgument()},
 		output:      variablesSchema, readOnly: true, idempotent: true, handle: s.inspectVariables,
 	}

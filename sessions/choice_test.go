@@ -208,7 +208,9 @@ func TestOnce(t *testing.T) {
 				r := sessions.Request{Language: "python", Code: code, Profile: "isolated", Timeout: time.Minute}
 				e := sessions.StartCell(t, m, sessions.Alice, r)
 				sessions.WaitFor(t, e)
-				synctest.Wait()
+				if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) > 0 {
+					t.Errorf("sessions at once: %v, %v", infos, err)
+				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if !e.Once() || l.p.Live() != 0 {

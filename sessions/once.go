@@ -15,9 +15,20 @@ func (s *session) spent() bool {
 
 // endSpent ends a session that has had its one cell.
 func (s *session) endSpent() {
-	why := &ending{fault.NotFound, "the session was for one call, with the profile " + s.choice.Profile}
-	if s.retire(why) {
-		s.cancel(why)
+	if s.retire(s.spentWhy()) {
+		s.cancel(s.whyEnding())
+	}
+}
+
+func (s *session) spentWhy() *ending {
+	return &ending{fault.NotFound, "the session was for one call, with the profile " + s.choice.Profile}
+}
+
+// spend has the session take no more cells if it was for the one that has just ended: nobody who knows that it has ended sees the
+// session again. The caller holds s.mu.
+func (s *session) spend() {
+	if s.profile().Once && s.ending == nil {
+		s.ending = s.spentWhy()
 	}
 }
 

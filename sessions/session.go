@@ -309,6 +309,7 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	s.mu.Lock()
 	s.running = nil
 	s.ran = true
+	s.spend()
 	s.lastUsed = time.Now()
 	s.active = s.lastUsed
 	s.retain(e)

@@ -17,7 +17,7 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 		if err != nil {
 			return auth.Authority{}, "", err
 		}
-		if err := dev.Allow(a.access.Scopes()); err != nil {
+		if err := dev.Allow(append(a.access.Scopes(), a.access.ProfileScopes()...)); err != nil {
 			return auth.Authority{}, "", err
 		}
 		return auth.AlwaysThere(dev.Verifier()), dev.TokenPath(), nil

@@ -62,12 +62,12 @@ type doctor struct {
 	logger *slog.Logger
 }
 
-var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "kernels", "data", "pool", "tokens"}
+var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "kernels", "profiles", "data", "pool", "tokens"}
 
 func (d doctor) checks() map[string]func(context.Context) finding {
 	return map[string]func(context.Context) finding{
 		"shim": d.shim, "engine": d.engine, "image": d.image, "sandbox": d.sandbox, "python": d.python, "kernels": d.kernels, "data": d.data, "pool": d.pool,
-		"tokens": d.tokens,
+		"tokens": d.tokens, "profiles": d.profiles,
 	}
 }
 
@@ -250,7 +250,7 @@ func (d doctor) docker(ctx context.Context) (*docker.Provisioner, string, error)
 	}
 	p, err := docker.New(docker.Config{
 		Host: host, Installation: "doctor", RunDir: runDir, Shim: shim, UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
-		AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
+		MountRoots: d.cfg.MountRoots, AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
 	})
 	return p, kind + " at " + host, err
 }
@@ -285,7 +285,7 @@ func (d doctor) local(readOnly []string) (p *local.Provisioner, done func(), err
 	p, err = local.New(local.Config{
 		StateDir: filepath.Join(dir, "s"), RunDir: filepath.Join(dir, "r"), ShimPath: shim, ReadOnlyPaths: readOnly,
 		Sandbox: local.Sandbox(d.cfg.Sandbox), UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
-		AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
+		MountRoots: d.cfg.MountRoots, AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))

@@ -21,6 +21,7 @@ import (
 type execOptions struct {
 	connection
 	session, language, file, images string
+	profile, image                  string
 	timeout                         time.Duration
 }
 
@@ -57,6 +58,8 @@ kernel.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&o.session, "session", "s", "", "session_id; none: a new session, whose id is printed")
 	flags.StringVarP(&o.language, "language", "l", "python", "the session's language")
+	flags.StringVar(&o.profile, "profile", "", "what a new session may use; none: as the server has it by default")
+	flags.StringVar(&o.image, "image", "", "the image of a new session; none: the language's own")
 	flags.StringVarP(&o.file, "file", "f", "", "read the code from this file")
 	flags.StringVar(&o.images, "images", "", "save images into this folder, in their full size")
 	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long the cell may run: 90s, 10m, or a number of seconds (default: the server's)")
@@ -111,6 +114,12 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 	args := map[string]any{"code": code, "wait_seconds": execWait.Seconds()}
 	if o.session != "" {
 		args["session_id"] = o.session
+	}
+	if o.profile != "" {
+		args["profile"] = o.profile
+	}
+	if o.image != "" {
+		args["image"] = o.image
 	}
 	if o.timeout != 0 {
 		args["timeout_seconds"] = int(math.Ceil(o.timeout.Seconds()))

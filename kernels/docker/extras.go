@@ -24,6 +24,16 @@ type extras struct {
 	requests []container.DeviceRequest
 }
 
+// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it. Whether the engine has the
+// devices shows only then.
+func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) error {
+	e, err := p.engine(ctx)
+	if err == nil {
+		_, err = p.extras(ctx, e, spec)
+	}
+	return err
+}
+
 // extras checks what a Spec wants of this host, and of the engine.
 func (p *Provisioner) extras(ctx context.Context, e *engine, spec kernels.Spec) (x extras, err error) {
 	if x.runtime, err = e.runtime(ctx, cmp.Or(spec.Runtime, p.cfg.Runtime)); err != nil {

@@ -23,6 +23,12 @@ func (p *Provisioner) checkExtras(spec kernels.Spec) ([]kernels.Mount, error) {
 	return mounts.Resolve(p.cfg.MountRoots, spec.Mounts)
 }
 
+// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it.
+func (p *Provisioner) Allows(spec kernels.Spec) error {
+	_, err := p.checkExtras(spec)
+	return err
+}
+
 // mount makes folders of the host appear in a sandbox.
 func (p *Provisioner) mount(box *sandbox, st *stage, resolved []kernels.Mount) {
 	for _, m := range resolved {

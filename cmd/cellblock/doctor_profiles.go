@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"cellblock/egress"
+	"cellblock/internal/fault"
+	"cellblock/kernels"
+)
+
+// profiles says which profiles there are, what each gives, and which cannot be had here.
+func (d doctor) profiles(ctx context.Context) finding {
+	f := finding{name: "profiles"}
+	check, done := d.allows(ctx)
+	defer done()
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
+		p := d.cfg.Profiles[name]
+		if err := check(kernels.Spec{Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices}); err != nil {
+			f.notes = append(f.notes, strings.TrimSuffix(fmt.Sprintf("NOT HERE: %s: %v. %s", name, err, fault.Hint(err)), " "))
+			continue
+		}
+		found = append(found, p.describe(name))
+	}
+	f.found = strings.Join(found, ", ")
+	return f
+}
+
+// allows returns what tells why a kernel could not have its mounts, runtime and devices where kernels will run; done ends it.
+func (d doctor) allows(ctx context.Context) (check func(kernels.Spec) error, done func()) {
+	if d.cfg.Provisioner != "local" {
+		if p, _, err := d.docker(ctx); err == nil {
+			if d.cfg.Provisioner == "docker" || p.Health(ctx) == nil && d.image(ctx).err == nil {
+				return func(s kernels.Spec) error { return p.Allows(ctx, s) }, func() { _ = p.Close() }
+			}
+			_ = p.Close()
+		}
+	}
+	p, closeLocal, err := d.local(nil)
+	if err != nil {
+		return func(kernels.Spec) error { return nil }, func() {} // that nothing can run is said elsewhere
+	}
+	return func(s kernels.Spec) error { return p.Allows(s) }, closeLocal
+}
+
+// describe is a profile's name with what it gives that is not usual: "lab (16GB, network hosts, /srv/data at /data, runsc)".
+func (p ProfileConfig) describe(name string) string {
+	var gives []string
+	if p.Once {
+		gives = append(gives, "one call")
+	}
+	if p.Network.Mode != "" && p.Network.Mode != egress.None {
+		gives = append(gives, "network "+string(p.Network.Mode))
+	}
+	for _, m := range p.Mounts {
+		how := ""
+		if m.Writable {
+			how = ", writable"
+		}
+		gives = append(gives, m.Source+" at "+m.Target+how)
+	}
+	if p.Runtime != "" {
+		gives = append(gives, p.Runtime)
+	}
+	if gives = append(gives, p.Devices...); len(gives) == 0 {
+		return name
+	}
+	return name + " (" + strings.Join(gives, "; ") + ")"
+}
