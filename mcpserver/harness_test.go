@@ -43,7 +43,7 @@ type note struct {
 func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 	t.Helper()
 	w := &world{t: t, kernels: kernelstest.NewProvisioner(), owner: sessions.Owner{Subject: "alice"},
-		scopes: []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite}}
+		scopes: []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite, ScopeImages}}
 	cfg := sessions.Config{
 		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{
 			"python": {RunFile: "print ran {path}", Note: images.Python("").Note}},

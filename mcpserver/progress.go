@@ -108,22 +108,25 @@ func (p *progress) run() {
 	}
 }
 
-// pause waits until there is something to tell, but never less than progressPause after the last time. It returns false
-// when the cell has ended.
-func (p *progress) pause(last float64) bool {
+// pause waits until there is something to tell, and returns false when the cell has ended.
+func (p *progress) pause(last float64) bool { return pauseProgress(last, p.wake, p.quit) }
+
+// pauseProgress waits until something wakes it, or a sign of life is due, but never less than progressPause after the last time.
+// It returns false when quit is closed.
+func pauseProgress(last float64, wake, quit <-chan struct{}) bool {
 	sign := time.NewTimer(lifeSign)
 	defer sign.Stop()
 	if last > 0 {
 		select {
 		case <-time.After(progressPause):
-		case <-p.quit:
+		case <-quit:
 			return false
 		}
 	}
 	select {
-	case <-p.wake:
+	case <-wake:
 	case <-sign.C:
-	case <-p.quit:
+	case <-quit:
 		return false
 	}
 	return true

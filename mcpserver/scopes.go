@@ -23,6 +23,8 @@ const (
 	// ScopeFilesRead is for reading files of workspaces, ScopeFilesWrite for writing and deleting them.
 	ScopeFilesRead  = "files:read"
 	ScopeFilesWrite = "files:write"
+	// ScopeImages is for making images with packages, and for deleting them.
+	ScopeImages = "images:manage"
 )
 
 const (
@@ -59,6 +61,10 @@ var needs = map[string]need{
 	"write_file":        {scope: ScopeFilesWrite},
 	"delete_file":       {scope: ScopeFilesWrite},
 	ExecuteFile:         {scope: ScopeFilesRead, andLanguage: true},
+	"create_image":      {scope: ScopeImages},
+	"install_package":   {scope: ScopeImages},
+	"list_images":       {scope: ScopeImages},
+	"delete_image":      {scope: ScopeImages},
 	"health":            {everybody: true},
 }
 

@@ -32,6 +32,7 @@ func TestEveryToolHasAScope(t *testing.T) {
 		"interrupt_session": {scope: "sessions:manage"}, "restart_session": {scope: "sessions:manage"}, "close_session": {scope: "sessions:manage"},
 		"list_all_sessions": {scope: "sessions:admin"}, "stop_any_session": {scope: "sessions:admin"},
 		"restore_session": {andLanguage: true}, "health": {everybody: true},
+		"create_image": {scope: "images:manage"}, "install_package": {scope: "images:manage"}, "list_images": {scope: "images:manage"}, "delete_image": {scope: "images:manage"},
 	}
 	if got := w.service.access.tools; !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
@@ -45,7 +46,7 @@ func TestEveryToolHasAScope(t *testing.T) {
 			t.Errorf("%s has no scope", tool.Name)
 		}
 	}
-	if got := strings.Join(w.service.access.Scopes(), " "); got != "files:read files:write javascript:execute python:execute sessions:manage sessions:read" {
+	if got := strings.Join(w.service.access.Scopes(), " "); got != "files:read files:write images:manage javascript:execute python:execute sessions:manage sessions:read" {
 		t.Errorf("scopes: %s", got)
 	}
 	for _, scope := range w.service.access.Scopes() {

@@ -27,6 +27,8 @@ type Config struct {
 	Owner func(ctx context.Context) (sessions.Owner, error)
 	// Allowed tells whether the caller has a scope. It is not asked about tools without one.
 	Allowed func(ctx context.Context, scope string) bool
+	// Images makes images with packages. Nil: kernels run in none, and the tools say so.
+	Images ImageLibrary
 	// Health makes the report of the health tool. Nil: the tool reports what the session manager knows.
 	Health func(ctx context.Context) HealthReport
 	// Version is the server's, for clients.

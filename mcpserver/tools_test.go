@@ -44,6 +44,8 @@ func (w *world) list() (tools []listedTool, raw []json.RawMessage) {
 
 func TestToolSchemas(t *testing.T) {
 	w := newWorld(t)
+	w.service.Toolsets = toolsets
+	w.server = w.service.server()
 	tools, raw := w.list()
 	for i, tool := range tools {
 		var pretty bytes.Buffer
@@ -103,7 +105,7 @@ func TestToolsets(t *testing.T) {
 		{nil, "close_session delete_file execute_file execute_python get_execution health inspect_variables interrupt_session list_executions list_files list_sessions read_file restart_session restore_session write_file"},
 		{[]string{}, "health"},
 		{[]string{ToolsetExecute}, "execute_python get_execution health interrupt_session"},
-		{[]string{ToolsetSessions, ToolsetFiles, ToolsetImages}, "close_session delete_file execute_file health inspect_variables list_executions list_files list_sessions read_file restart_session restore_session write_file"},
+		{[]string{ToolsetSessions, ToolsetFiles, ToolsetImages}, "close_session create_image delete_file delete_image execute_file health inspect_variables install_package list_executions list_files list_images list_sessions read_file restart_session restore_session write_file"},
 	} {
 		w := newWorld(t)
 		w.service.Toolsets = tt.sets

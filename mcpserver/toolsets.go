@@ -16,7 +16,7 @@ const (
 	ToolsetSessions = "sessions"
 	// ToolsetFiles lists, reads, writes, deletes and runs files of workspaces.
 	ToolsetFiles = "files"
-	// ToolsetImages builds what kernels run in. It has no tools yet.
+	// ToolsetImages builds what kernels run in, with packages.
 	ToolsetImages = "images"
 )
 
@@ -63,6 +63,8 @@ func (s *service) toolset(name string) []toolSpec {
 		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.restoreTool(), s.closeTool(), s.listAllTool(), s.stopAnyTool()}
 	case ToolsetFiles:
 		return []toolSpec{s.listFilesTool(), s.readFileTool(), s.writeFileTool(), s.deleteFileTool(), s.executeFileTool()}
+	case ToolsetImages:
+		return []toolSpec{s.createImageTool(), s.installTool(), s.listImagesTool(), s.deleteImageTool()}
 	}
 	return nil
 }

@@ -120,6 +120,9 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		Sessions: a.sessions, Owner: who.owner, Allowed: who.allowed, Health: a.health, Version: version, Logger: a.logger,
 		Toolsets: cfg.Toolsets, ImageSide: cfg.Output.ImageSide, StateKey: a.key, Audit: a.audit, Limiter: who.limiter, Operator: who.operator,
 	}
+	if a.library != nil {
+		a.mcp.Images = a.library
+	}
 	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	a.recover(ctx)

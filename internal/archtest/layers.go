@@ -36,7 +36,7 @@ var layers = []layer{
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
 	{
-		"mcpserver/...", []string{"mcpserver/...", "audit", "egress", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images", "internal/..."},
+		"mcpserver/...", []string{"mcpserver/...", "audit", "egress", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images/...", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
