@@ -33,6 +33,8 @@ type Language struct {
 	Transport string
 	// Env is added to the kernel's environment.
 	Env map[string]string
+	// Online is added to that of kernels with a network.
+	Online map[string]string
 	// Note is a sentence or two for models about what is special with this kernel. It may be empty.
 	Note string
 	// Endings are how names of scripts in the language end: ".py".
@@ -131,6 +133,6 @@ func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.languages)) }
 // clone keeps the set's own slices and maps from its callers.
 func (l Language) clone() Language {
 	l.Argv, l.Endings = slices.Clone(l.Argv), slices.Clone(l.Endings)
-	l.Env = maps.Clone(l.Env)
+	l.Env, l.Online = maps.Clone(l.Env), maps.Clone(l.Online)
 	return l
 }

@@ -30,6 +30,9 @@ var pythonInterrupts string
 //go:embed python_input.py
 var pythonInput string
 
+//go:embed python_packages.py
+var pythonPackages string
+
 //go:embed python_pace.py
 var pythonPace string
 
@@ -40,7 +43,7 @@ var pythonKernel string
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
 	"import sys\n\ndel sys.path[0]\n", pythonDebugger, pythonThreads, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPace, pythonKernel,
+	pythonInput, pythonPackages, pythonPace, pythonKernel,
 }, "\n\n")
 
 //go:embed python_variables.py
@@ -73,8 +76,9 @@ func Python(interpreter string) Language {
 			// administrator.
 			"PIP_NO_INDEX": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1",
 		},
+		Online: map[string]string{"PIP_NO_INDEX": "0", "PIP_USER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUSERBASE": "/workspace/.local"},
 		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
-			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install does not work.",
+			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install needs a profile with network.",
 		Endings:   []string{".py"},
 		Variables: pythonExpression(pythonVariables),
 		RunFile:   "__file__ = {path}\nexec(compile(open(__file__, 'rb').read(), __file__, 'exec'))",

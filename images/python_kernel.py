@@ -15,6 +15,7 @@ class App(IPKernelApp):
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
         ask_after_output(self.kernel)
+        find_packages_installed_later()
 
 
 App.launch_instance()

@@ -27,6 +27,8 @@ func (o Owner) Key() string { return o.Issuer + "\x00" + o.Subject }
 // Runtime is what cells of a language run as.
 type Runtime struct {
 	Kernelspec kernels.Kernelspec
+	// Online is added to the environment of kernels whose profile has a network.
+	Online map[string]string
 	// Title is how people write the language, Note what models should know of its kernel, Endings how names of its scripts end
 	// (images.Language).
 	Title, Note string

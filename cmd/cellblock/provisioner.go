@@ -159,7 +159,7 @@ func runtimesOf(set *images.Set) map[string]sessions.Runtime {
 
 func runtimeOf(l images.Language) sessions.Runtime {
 	return sessions.Runtime{
-		Image: l.Image, Variables: l.Variables, RunFile: l.RunFile, Kernelspec: kernelspecOf(l),
+		Image: l.Image, Variables: l.Variables, RunFile: l.RunFile, Kernelspec: kernelspecOf(l), Online: l.Online,
 		Title: l.Title, Note: l.Note, Endings: l.Endings,
 	}
 }
