@@ -6,15 +6,17 @@ import (
 	"cellblock/internal/words"
 )
 
-// bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit.
+// bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit. Its network is among them.
 type bounds struct {
 	memory, workspace, tmp, file int64
+	network                      network
 }
 
-func (s *service) bounds() bounds {
+// bounds are those of a session that has a profile.
+func (s *service) bounds(profile string) bounds {
 	cfg := s.Sessions.Config()
-	l := cfg.Limits
-	return bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize}
+	l := cfg.Profiles[profile].Limits
+	return bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
 }
 
 // spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that

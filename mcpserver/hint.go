@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	hintNetwork = "The kernel has no network: use data that is in the workspace or that installed packages bring along."
-	hintInstall = "Nothing can be installed, as the kernel has no network: use what is there (importlib.metadata.distributions() " +
-		"lists it), or put a pure Python module into the workspace. Other packages come with the kernels' image, which is the operator's."
 	hintFiles = "The kernel sees the files of its session, in /workspace (os.listdir() lists them), and none of the user's machine: " +
 		"what is not there must be written there first."
 	hintNodeFiles = "The kernel sees the files of its session, in /workspace (fs.readdirSync('.') lists them), and none of the user's machine: " +
@@ -25,7 +22,8 @@ const (
 // noNetwork and noInstall are what programs print where there is no network, of which they make no exception.
 var (
 	noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
-		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND"}
+		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
+		"Proxy response (403)"}
 	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
 		"pip: not found", "pip: command not found"}
 )
@@ -48,12 +46,11 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		if strings.Contains(module, ".") {
 			return ""
 		}
-		return clean(module) + " is not installed, and the kernel has no network to install it: use what is there " +
-			"(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace. Other packages come " +
-			"with the kernels' image, which is the operator's."
+		return within.network.missing(clean(module), "%pip install "+clean(module), "there (importlib.metadata.distributions() lists it), or put a pure "+
+			"Python module into the workspace")
 	case missingPackage.MatchString(e.Value):
-		return clean(missingPackage.FindStringSubmatch(e.Value)[1]) + " is not installed, and the kernel has no network to install it: use what " +
-			"Node has, or put modules into the workspace. Other packages come with the kernels' image, which is the operator's."
+		name := clean(missingPackage.FindStringSubmatch(e.Value)[1])
+		return within.network.missing(name, "npm install "+name+" in the workspace", "in Node, or put modules into the workspace")
 	case strings.HasSuffix(name, "MemoryError"):
 		if within.memory > 0 {
 			return "The kernel may use " + words.Bytes(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
@@ -61,7 +58,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return "Work on the data in pieces, use smaller types, or delete what is not needed."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
 		containsAny(e.Value, noNetwork):
-		return hintNetwork
+		return within.network.hint()
 	case name == "FileNotFoundError":
 		return hintFiles
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
@@ -83,9 +80,9 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 		text, _ := block.(mcp.TextContent)
 		switch {
 		case containsAny(text.Text, noInstall):
-			return hintInstall
+			return within.network.installHint()
 		case containsAny(text.Text, noNetwork):
-			hint = hintNetwork
+			hint = within.network.hint()
 		default:
 			hint = cmp.Or(hint, within.spaceHint(text.Text))
 		}

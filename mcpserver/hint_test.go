@@ -6,7 +6,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/egress"
 	"cellblock/kernels"
+	"cellblock/sessions"
 )
 
 func TestPrintedHint(t *testing.T) {
@@ -19,13 +21,13 @@ func TestPrintedHint(t *testing.T) {
 	}{
 		{"nothing", nil, nil, ""},
 		{"all is well", []string{"42", "resolved"}, nil, ""},
-		{"pip", []string{pip}, nil, hintInstall},
-		{"pip on Debian", []string{"[stderr]\nerror: externally-managed-environment\n\n× This"}, nil, hintInstall},
-		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, hintInstall},
-		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, hintInstall},
-		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, hintInstall},
-		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, hintNetwork},
-		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, hintInstall},
+		{"pip", []string{pip}, nil, network{}.installHint()},
+		{"pip on Debian", []string{"[stderr]\nerror: externally-managed-environment\n\n× This"}, nil, network{}.installHint()},
+		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, network{}.installHint()},
+		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, network{}.installHint()},
+		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, network{}.installHint()},
+		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, network{}.hint()},
+		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, network{}.installHint()},
 		{"cp", []string{"cp: error writing 'b': Disk quota exceeded"}, nil, "The workspace may hold 10 GiB: delete files that are not needed."},
 		{"an error that has a hint", []string{pip}, &kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}, ""},
 	} {
@@ -36,6 +38,36 @@ func TestPrintedHint(t *testing.T) {
 		if got := printedHint(outputs, tt.failed, bounds{workspace: 10 << 30}); got != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
 		}
+	}
+}
+
+// What fails for want of a network is told what the session's profile has, and which have one.
+func TestNetworkHint(t *testing.T) {
+	cfg := sessions.Config{Profiles: map[string]sessions.Profile{
+		"session": {}, "web": {Network: egress.Policy{Mode: egress.Internet}}, "named": {Network: egress.Policy{Mode: egress.Hosts, Hosts: []string{"pypi.org", "*.example.com"}}},
+	}}
+	refused := kernels.ExecError{Name: "OSError", Value: "Tunnel connection failed: 403 Forbidden"}
+	missing := kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}
+	for _, tt := range []struct {
+		profile string
+		err     kernels.ExecError
+		want    []string
+	}{
+		{"session", refused, []string{"no network", "named, web"}},
+		{"named", refused, []string{"pypi.org, *.example.com"}},
+		{"web", refused, []string{"public addresses"}},
+		{"session", missing, []string{"no network to install it", "named, web"}},
+		{"web", missing, []string{"%pip install humanize"}},
+	} {
+		got := errorHint(tt.err, bounds{network: networkOf(cfg, tt.profile)})
+		for _, part := range tt.want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s, %s: %q", tt.profile, tt.err.Value, got)
+			}
+		}
+	}
+	if got := (network{mode: egress.Internet}).installHint(); got != "" {
+		t.Errorf("with a network: %q", got)
 	}
 }
 
@@ -61,7 +93,7 @@ func TestHintOfNode(t *testing.T) {
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		got := w.run("s", "print ERROR: No matching distribution found for humanize")
-		got.expect(t, false, "humanize\nHint: "+hintInstall+"\n[session s · cell 1 · ok")
+		got.expect(t, false, "humanize\nHint: "+network{}.installHint()+"\n[session s · cell 1 · ok")
 		if strings.Count(got.String(), "Hint: ") != 1 {
 			t.Error(got)
 		}
