@@ -282,3 +282,23 @@ func TestDeleteDeepAndMany(t *testing.T) {
 		t.Errorf("left: %v %v", left, err)
 	}
 }
+
+// One folder is listed without what is in those below it.
+func TestListFlat(t *testing.T) {
+	f, _, _ := newFolder(t)
+	for _, name := range []string{"a.txt", "d/b.txt", "d/e/c.txt"} {
+		if _, _, err := f.Write(name, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, want := range map[string]string{"": "a.txt d", "d": "d/b.txt d/e"} {
+		l, err := f.List(Query{Path: at, Flat: true, Most: 10})
+		var names []string
+		for _, e := range l.Entries {
+			names = append(names, e.Path)
+		}
+		if got := strings.Join(names, " "); err != nil || got != want || l.Files+l.Folders != 2 {
+			t.Errorf("%q: %s %+v %v", at, got, l, err)
+		}
+	}
+}

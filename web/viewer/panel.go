@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
@@ -40,11 +41,26 @@ type variableRow struct {
 	MoreColumns               bool
 }
 
-// variables shows what the user of a session has defined. A kernel that is busy tells nothing, and the page keeps what it has.
+// variables shows what the user of a session has defined, or why that is not known. A kernel that is busy tells nothing, and the
+// page keeps what it has.
 func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) error {
-	all, err := v.Sessions.Variables(r.Context(), who.owner, r.PathValue("id"))
+	_, running, err := v.describe(r.Context(), who.owner, r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	if !running {
+		return writeFragment(w, "remark", "The session does not run, so nothing is defined.")
+	}
+	all, err := v.Sessions.Variables(r.Context(), who.owner, r.PathValue("id"))
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+	case kind == fault.Busy:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case kind == fault.Internal:
+		return err
+	default:
+		return writeFragment(w, "remark", err.Error()+".")
 	}
 	shown := all.Variables[max(0, len(all.Variables)-maxVariables):]
 	list := struct {

@@ -25,12 +25,13 @@ export class Part {
     const asked = ++this.asked;
     let shown;
     try {
-      shown = fragment(await (await send(this.address())).text());
-    } catch (error) {
-      if (error.kind === 'busy') {
+      const answer = await send(this.address());
+      if (answer.status === 204) {
         this.old = true;
         return;
       }
+      shown = fragment(await answer.text());
+    } catch (error) {
       shown = Object.assign(document.createElement('p'), {className: 'empty', textContent: this.excuse(error)});
     }
     if (asked !== this.asked) return;

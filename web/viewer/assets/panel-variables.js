@@ -9,8 +9,6 @@ class Variables extends Part {
       if (opened.has(row.querySelector('th').textContent)) row.querySelector('details').open = true;
     }
   }
-
-  excuse(error) { return error.kind === 'not_found' ? 'The session does not run, so nothing is defined.' : error.message; }
 }
 
 export const variables = (id) => new Variables(document.getElementById('panel-variables'), () => `/s/${id}/variables`);

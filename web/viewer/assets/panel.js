@@ -90,7 +90,7 @@ keys({p: ['Fold the side panel, or show it', () => fold.click()]});
 
 // A session that rests has news for its panel; while it runs nobody is asked.
 onDesk((desk) => {
-  if (desk.running) return;
+  if (desk.running || desk.queue) return;
   for (const part of Object.values(parts)) part.stale();
 });
 look();

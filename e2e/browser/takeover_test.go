@@ -1,0 +1,280 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// The modifiers of keys.
+const (
+	ctrl  = input.ModifierCtrl
+	shift = input.ModifierShift
+)
+
+// key presses a key that is no character, as a keyboard does: what a page prevents does not happen.
+func (p *tab) key(name string, modifiers ...input.Modifier) {
+	p.t.Helper()
+	codes := map[string]int64{"Enter": 13, "Tab": 9, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Backspace": 8}
+	var with input.Modifier
+	for _, m := range modifiers {
+		with |= m
+	}
+	down := input.DispatchKeyEvent(input.KeyDown).WithKey(name).WithCode(name).WithModifiers(with).WithWindowsVirtualKeyCode(codes[name])
+	if name == "Enter" {
+		down = down.WithText("\r")
+	}
+	up := input.DispatchKeyEvent(input.KeyUp).WithKey(name).WithCode(name).WithModifiers(with).WithWindowsVirtualKeyCode(codes[name])
+	p.do(down, up)
+}
+
+// write types text at the cursor.
+func (p *tab) write(text string) {
+	p.t.Helper()
+	p.do(input.InsertText(text))
+}
+
+// desk opens a session of the test's and puts the cursor into the editor.
+func (p *tab) desk(id string) {
+	p.t.Helper()
+	p.open("/s/" + id)
+	p.until("document.querySelector('#panel-fold')?.getAttribute('aria-expanded')")
+	p.do(chromedp.Focus("#code", chromedp.ByQuery))
+}
+
+// code is what the editor holds.
+func (p *tab) code() string { return eval[string](p, "document.querySelector('#code').value") }
+
+// A person works beside a model: the model hears of it, and sees what the person did.
+func TestTakeOver(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "shared", "answer = 41")
+	p.desk("shared")
+	p.untilText("#panel-variables", "answer")
+
+	p.write("for i in range(2):")
+	p.key("Enter")
+	p.write("answer += i")
+	if got := p.code(); got != "for i in range(2):\n    answer += i" {
+		t.Errorf("the editor holds %q", got)
+	}
+	p.key("Enter", shift)
+	p.untilText("#cells", "answer += i")
+	p.untilText("#panel-variables", "42")
+	if got := p.code(); got != "" {
+		t.Errorf("behind the cell stands %q", got)
+	}
+	p.write("answer * 2")
+	p.key("Enter", ctrl)
+	p.untilText("#cells", "84")
+	if got := p.code(); got != "answer * 2" {
+		t.Errorf("Ctrl Enter left %q", got)
+	}
+	r := s.python(t, c, "shared", "answer")
+	if text := r.Text; !strings.Contains(text, "a person ran cells 2–3") || !strings.Contains(text, "42") {
+		t.Errorf("the model is told:\n%s", text)
+	}
+	if text := s.python(t, c, "shared", "answer").Text; strings.Contains(text, "person") {
+		t.Errorf("it is told again:\n%s", text)
+	}
+
+	// What was written is there again, and so are earlier cells.
+	p.open("/s/shared")
+	p.do(chromedp.Focus("#code", chromedp.ByQuery))
+	if got := p.code(); got != "answer * 2" {
+		t.Errorf("the draft is %q", got)
+	}
+	for _, want := range []string{"answer", "answer * 2"} {
+		p.do(chromedp.Evaluate("document.querySelector('#code').setSelectionRange(0, 0)", nil))
+		p.key("ArrowUp")
+		p.until("document.querySelector('#code').value === " + quoted(want))
+	}
+	p.do(chromedp.Evaluate("document.querySelector('#code').setSelectionRange(99, 99)", nil))
+	for range 2 {
+		p.key("ArrowDown")
+	}
+	p.until("document.querySelector('#code').value === 'answer * 2'")
+}
+
+// Tab completes and Shift Tab explains, by what the kernel knows; keys choose, and the focus stays in the text.
+func TestCompletion(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	s.python(t, s.mcp(t), "helped", "table_one, table_two = 1, 2\ndef stretch(width):\n    'Makes it as wide as WIDTH.'")
+	p.desk("helped")
+	p.write("tabl")
+	p.key("Tab")
+	p.until("!document.querySelector('#matches').hidden")
+	if n := p.count("#matches [role=option]"); n != 2 {
+		t.Errorf("%d matches", n)
+	}
+	p.key("ArrowDown")
+	p.until(`document.getElementById(document.querySelector('#code').getAttribute('aria-activedescendant')).innerText.includes('table_two')`)
+	p.key("Enter")
+	p.until("document.querySelector('#code').value === 'table_two' && document.querySelector('#matches').hidden")
+	p.key("Enter")
+	p.write("stretch")
+	p.key("Tab", shift)
+	p.untilText("#code-help", "as wide as WIDTH")
+	p.key("Escape")
+	p.until("document.querySelector('#code-help').hidden && document.activeElement.id === 'code'")
+	p.key("Escape")
+	p.until("document.activeElement.id !== 'code'") // and Tab goes on as everywhere
+}
+
+// A cell that does not end is interrupted, one that asks is answered, and neither a word nor a password is lost on the way.
+func TestInterruptAndAnswer(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "asking", "1")
+	p.desk("asking")
+	p.write("while True: pass")
+	p.key("Enter", shift)
+	p.untilText("#state", "busy")
+	p.until("!document.querySelector('#interrupt').disabled")
+	p.click("#interrupt")
+	p.untilText("#cells", "KeyboardInterrupt")
+	p.untilText("#state", "idle")
+
+	p.do(chromedp.Focus("#code", chromedp.ByQuery))
+	p.write("import getpass\nname, word = input('Who? '), getpass.getpass('Word: ')\nprint(name, len(word))")
+	p.key("Enter", shift)
+	p.untilText("#prompt-text", "Who?")
+	p.until("document.activeElement.id === 'prompt-line'")
+	p.write("Ada")
+	p.key("Enter")
+	p.untilText("#prompt-text", "Word:")
+	p.until("document.querySelector('#prompt-line').type === 'password'")
+	p.write("secret")
+	p.key("Enter")
+	p.untilText("#cells", "Ada 6")
+	p.until("document.querySelector('#prompt').hidden && document.activeElement.id === 'code'")
+	r, err := c.Call(t.Context(), "list_executions", map[string]any{"session_id": "asking"}, nil)
+	if err != nil || strings.Contains(r.Text, "secret") {
+		t.Errorf("%v %v", r, err)
+	}
+}
+
+// Files come by the button and go by the links; what would be lost is asked about.
+func TestFiles(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "filed", "import os; os.mkdir('data')")
+	p.desk("filed")
+	p.click("#tab-files")
+	p.untilText("#folder", "data/")
+	p.click("[data-open=data]")
+	p.until("document.querySelector('.path [data-open=data]')")
+
+	from := t.TempDir()
+	large := strings.Repeat("a,b\n1,2\n", 400_000) // of several parts
+	for name, content := range map[string]string{"large.csv": large, "<img src=x onerror=alert(1)>.txt": "harmless"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.upload("#upload", filepath.Join(from, "large.csv"), filepath.Join(from, "<img src=x onerror=alert(1)>.txt"))
+	p.untilText("#folder", "large.csv")
+	p.untilText("#folder", "<img src=x")
+	p.until("document.querySelectorAll('#uploads li').length === 0")
+	if text := s.python(t, c, "filed", "sum(len(line) for line in open('data/large.csv'))").Text; !strings.Contains(text, "3200000") {
+		t.Errorf("what came: %s", text)
+	}
+
+	eval[bool](p, `(() => {
+		const dropped = new DataTransfer();
+		dropped.items.add(new File(['dropped'], 'dropped.txt'));
+		return document.querySelector('#panel-files').dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
+	})()`)
+	p.untilText("#folder", "dropped.txt")
+
+	p.click("[data-preview='data/large.csv']")
+	p.until("document.querySelector('#preview').open && document.querySelector('#preview .sheet')")
+	p.key("Escape")
+	p.until("!document.querySelector('#preview').open")
+
+	to := t.TempDir()
+	p.download("a[href*='large.csv']", to)
+	if got, err := os.ReadFile(filepath.Join(to, "large.csv")); err != nil || string(got) != large {
+		t.Errorf("%d bytes were fetched, of %d: %v", len(got), len(large), err)
+	}
+
+	p.click("[data-delete='data/large.csv']")
+	p.untilText("dialog[open] h2", "Delete data/large.csv?")
+	p.click("dialog[open] button.danger")
+	p.until("!document.querySelector('#folder').innerText.includes('large.csv')")
+	if text := s.python(t, c, "filed", "os.listdir('data')").Text; strings.Contains(text, "large") || !strings.Contains(text, "onerror") {
+		t.Errorf("what is left: %s", text)
+	}
+}
+
+// Who may only look sees all of it, and can do nothing.
+func TestReader(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "watched", "answer = 42")
+	p := s.signIn(t, "sessions:read")
+	p.open("/s/watched")
+	p.untilText("#panel-variables", "answer")
+	p.untilText("#editor-hint", "does not include python:execute")
+	p.until("document.querySelector('#code').disabled")
+	for _, what := range []string{"#run", "#restore", "#tab-files", "#interrupt", "#restart", "#panel-restore", "#upload"} {
+		if p.count(what) != 0 {
+			t.Errorf("there is %s", what)
+		}
+	}
+	p.expects("403")
+	status := eval[int](p, `fetch('/s/watched/run', {method: 'POST', body: '{"code":"1"}', headers: {'X-CSRF-Token': document.querySelector('meta[name=csrf]').content}}).then((r) => r.status)`)
+	if status != 403 {
+		t.Errorf("a cell is answered with %d", status)
+	}
+}
+
+// upload chooses files in an input.
+func (p *tab) upload(selector string, paths ...string) {
+	p.t.Helper()
+	var nodes []*cdp.Node
+	p.do(chromedp.Nodes(selector, &nodes, chromedp.ByQuery), chromedp.ActionFunc(func(ctx context.Context) error {
+		return dom.SetFileInputFiles(paths).WithNodeID(nodes[0].NodeID).Do(ctx)
+	}))
+}
+
+// download follows a link to a file, and returns when that is whole in a folder.
+func (p *tab) download(selector, folder string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	ended := make(chan browser.DownloadProgressState, 1)
+	chromedp.ListenBrowser(ctx, func(event any) {
+		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State != browser.DownloadProgressStateInProgress {
+			select {
+			case ended <- e.State:
+			default:
+			}
+		}
+	})
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
+		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithBrowserContextID(p.own).WithDownloadPath(folder).WithEventsEnabled(true).Do(ctx)
+	}))
+	p.click(selector)
+	select {
+	case state := <-ended:
+		if state != browser.DownloadProgressStateCompleted {
+			p.t.Fatalf("the download is %s", state)
+		}
+	case <-ctx.Done():
+		p.t.Fatal("nothing was downloaded")
+	}
+}

@@ -1,0 +1,137 @@
+package viewer
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A file goes in in parts, is listed, shown and fetched, and goes.
+func TestFiles(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	to := "/s/s/upload?path=data%2Fa.csv&word=w&offset="
+	b.want(200, "POST", to+"0", []byte("n,city\n"))
+	b.want(409, "POST", to+"100", []byte("x"))
+	b.want(400, "POST", to+"-1", []byte("x"))
+	b.want(400, "POST", to+"7", bytes.Repeat([]byte("x"), maxPart+1))
+	b.want(200, "POST", to+"7", []byte("1,Bern\n"))
+	b.want(409, "POST", "/s/s/uploaded", map[string]any{"path": "data/a.csv", "word": "w", "size": 5})
+	b.want(200, "POST", "/s/s/uploaded", map[string]any{"path": "data/a.csv", "word": "w", "size": 14})
+	put(t, b, "s", "empty.txt", "")
+
+	if got := b.want(200, "GET", "/s/s/files", nil); !strings.Contains(got, `data-open="data"`) || strings.Contains(got, "a.csv") {
+		t.Error(got)
+	}
+	if got := b.want(200, "GET", "/s/s/files?path=data", nil); !strings.Contains(got, `data-preview="data/a.csv"`) || !strings.Contains(got, "14 bytes") {
+		t.Error(got)
+	}
+	if got := b.want(200, "GET", "/s/s/preview?path=data/a.csv", nil); !strings.Contains(got, `<th scope="col">city</th>`) || !strings.Contains(got, `<td>Bern</td>`) {
+		t.Error(got)
+	}
+	w := b.send("GET", "/s/s/download?path=data/a.csv", nil)
+	if h := w.Header(); w.Body.String() != "n,city\n1,Bern\n" || h.Get("Content-Disposition") != "attachment; filename=a.csv" ||
+		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Type") != "application/octet-stream" {
+		t.Errorf("%v %q", h, w.Body)
+	}
+	for _, path := range []string{"../x", "/etc/passwd", "a\x00b"} {
+		q := "?path=" + url.QueryEscape(path)
+		for _, at := range []string{"files", "preview", "picture", "download"} {
+			b.want(400, "GET", "/s/s/"+at+q, nil)
+		}
+		b.want(400, "POST", "/s/s/upload"+q+"&word=w&offset=0", []byte("x"))
+		b.want(400, "POST", "/s/s/delete", map[string]any{"path": path})
+	}
+	if w := b.send("POST", "/s/s/delete", map[string]any{"path": "data"}); w.Code < 400 {
+		t.Errorf("a folder with files went without being asked for: %s", w.Body)
+	}
+	b.want(200, "POST", "/s/s/delete", map[string]any{"path": "data", "recursive": true})
+	b.want(404, "GET", "/s/s/download?path=data/a.csv", nil)
+}
+
+// Names and contents are never more than text, whatever they look like.
+func TestHostileFiles(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	const evil = `"><img src=x onerror=alert(1)><script>alert(2)<`
+	names := []string{evil + ".txt", evil + ".csv", evil + ".md", evil + ".json", evil + ".svg", evil + ".html"}
+	for _, name := range names {
+		put(t, b, "s", name, "<script>alert(3)</script><img src=x onerror=alert(4)>\n")
+		for _, at := range []string{"files?path=.", "preview?path=" + url.QueryEscape(name)} {
+			if got := b.want(200, "GET", "/s/s/"+at, nil); strings.Contains(got, "<script") || strings.Contains(got, "<img src=x") {
+				t.Errorf("%s of %s:\n%s", at, name, got)
+			}
+		}
+		w := b.send("GET", "/s/s/download?path="+url.QueryEscape(name), nil)
+		if kind, how := w.Header().Get("Content-Type"), w.Header().Get("Content-Disposition"); w.Code != 200 || kind != "application/octet-stream" || !strings.HasPrefix(how, "attachment") {
+			t.Errorf("%d as %s, %s", w.Code, kind, how)
+		}
+	}
+	put(t, b, "s", "page.png", "<html><script>alert(1)</script>")
+	b.want(400, "GET", "/s/s/picture?path=page.png", nil)
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	put(t, b, "s", "dot.txt", dot.String())
+	put(t, b, "s", "a.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`)
+	for path, kind := range map[string]string{"dot.txt": "image/png", "a.svg": "image/svg+xml"} {
+		h := b.send("GET", "/s/s/picture?path="+path, nil).Header()
+		if h.Get("Content-Type") != kind || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("%s: %v", path, h)
+		}
+		if got := b.want(200, "GET", "/s/s/preview?path="+path, nil); !strings.Contains(got, "<img src=\"/s/s/picture?path="+path) {
+			t.Error(got)
+		}
+	}
+}
+
+// Of what is large a beginning is shown, and it is said so.
+func TestPreviewIsBounded(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	put(t, b, "s", "long.txt", strings.Repeat("0123456789abcde\n", 2*maxPreview/16))
+	if got := b.want(200, "GET", "/s/s/preview?path=long.txt", nil); len(got) > 2*maxPreview || !strings.Contains(got, "The first 256 KiB are shown") {
+		t.Errorf("%d bytes", len(got))
+	}
+	put(t, b, "s", "wide.csv", strings.Repeat(strings.Repeat("v,", 2*maxColumns)+"v\n", 2*maxRows))
+	got := b.want(200, "GET", "/s/s/preview?path=wide.csv", nil)
+	if n := strings.Count(got, "<td>v</td>"); n != maxRows*maxColumns || !strings.Contains(got, "There are more rows") {
+		t.Errorf("%d fields", n)
+	}
+	put(t, b, "s", "bytes.bin", "\x00\x01\xff")
+	if got := b.want(200, "GET", "/s/s/preview?path=bytes.bin", nil); !strings.Contains(got, "neither text nor an image") {
+		t.Error(got)
+	}
+}
+
+func FuzzTable(f *testing.F) {
+	f.Add("a,b\n1,2\n", ".csv")
+	f.Add("a;b\n\"1", ".csv")
+	f.Add("a\tb", ".tsv")
+	f.Fuzz(func(t *testing.T, source, ending string) {
+		p := previewView{}
+		p.Path, p.Size = "x"+ending, int64(len(source))
+		p.show([]byte(source))
+		if p.Table == nil {
+			return
+		}
+		if len(p.Table.Rows) > maxRows || len(p.Table.Head) > maxColumns {
+			t.Errorf("%d rows of %d", len(p.Table.Rows), len(p.Table.Head))
+		}
+		for _, row := range append(p.Table.Rows, p.Table.Head) {
+			for _, field := range row {
+				if len(field) > maxField+len("…") || !utf8.ValidString(field) {
+					t.Errorf("%q", field)
+				}
+			}
+		}
+	})
+}
