@@ -93,7 +93,7 @@ func TestHintOfNode(t *testing.T) {
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		got := w.run("s", "print ERROR: No matching distribution found for humanize")
-		got.expect(t, false, "humanize\nHint: "+network{}.installHint()+"\n[session s · cell 1 · ok")
+		got.expect(t, false, "humanize\nHint: "+network{elsewhere: []string{"development"}}.installHint()+"\n[session s · cell 1 · ok")
 		if strings.Count(got.String(), "Hint: ") != 1 {
 			t.Error(got)
 		}
