@@ -75,6 +75,16 @@ test-escape: setup build ## hostile cells try to get out, on every runtime that 
 chaos: setup build ## kernels, servers, engine, disk and clock fail under sessions that work; CELLBLOCK_CHAOS=full for long
 	CELLBLOCK_CHAOS=$${CELLBLOCK_CHAOS:-short} go test -count=1 -v -timeout 60m ./e2e/chaos
 
+.PHONY: screenshots
+screenshots: setup ## every page of the viewer, light and dark, as on a desk and on a phone, into OUT (default screenshots/)
+	@mkdir -p $(or $(OUT),screenshots)
+	CELLBLOCK_PICTURES=$(abspath $(or $(OUT),screenshots)) go test -count=1 -run TestPictures ./e2e/browser
+
+.PHONY: pictures
+pictures: setup ## the pictures of the README, into docs/pictures
+	@mkdir -p docs/pictures
+	CELLBLOCK_PICTURES=$(CURDIR)/docs/pictures CELLBLOCK_PICTURES_ONLY='sessions-light-desktop session-dark-desktop' go test -count=1 -run TestPictures ./e2e/browser
+
 .PHONY: bench
 bench: setup build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
 	@go run ./e2e/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
@@ -100,4 +110,4 @@ lint: ## static analysis
 	@scripts/lint.sh
 
 .PHONY: clean
-clean: ; rm -rf $(BIN) .cache demo-output ## remove what was built
+clean: ; rm -rf $(BIN) .cache demo-output screenshots ## remove what was built

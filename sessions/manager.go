@@ -24,12 +24,13 @@ type Manager struct {
 	pool       *pool
 	bare       bool // kernels see the host's paths
 
-	spoken   spoken
-	watchers watchers
-	memory   *hostMemory
-	rooms    rooms
-	waiting  atomic.Int64  // cells
-	turns    chan struct{} // holds one for each cell that runs; nil: no limit
+	spoken        spoken
+	watchers      watchers
+	memory        *hostMemory
+	rooms         rooms
+	waiting       atomic.Int64  // cells
+	culls, deaths atomic.Int64  // of kernels
+	turns         chan struct{} // holds one for each cell that runs; nil: no limit
 
 	mu        sync.Mutex
 	sessions  map[key]*session
@@ -73,6 +74,8 @@ type Stats struct {
 	Sessions map[State]int
 	// Queued is how many cells wait, Executions how many were ever accepted.
 	Queued, Executions int
+	// Culls and Deaths count the kernels that were culled, and those that died, since the Manager was made.
+	Culls, Deaths int64
 	// Pool is what is ready for sessions to come.
 	Pool PoolStats
 }
@@ -378,7 +381,7 @@ func (s *session) orderError(err error) error {
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	stats := Stats{Sessions: map[State]int{}, Executions: m.cells, Pool: m.pool.stats()}
+	stats := Stats{Sessions: map[State]int{}, Culls: m.culls.Load(), Deaths: m.deaths.Load(), Executions: m.cells, Pool: m.pool.stats()}
 	for _, s := range m.sessions {
 		info := s.info()
 		stats.Sessions[info.State]++

@@ -68,6 +68,11 @@ const lossTime = time.Second
 // a list is so after a restart of the server, too.
 func (s *session) lost(to State) {
 	s.committed()
+	if to == Culled {
+		s.manager.culls.Add(1)
+	} else {
+		s.manager.deaths.Add(1)
+	}
 	s.transition(to)
 }
 

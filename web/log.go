@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"cellblock/auth"
@@ -34,6 +36,32 @@ func (r *recorder) Write(p []byte) (int, error) {
 
 // Unwrap gives http.ResponseController the writer below, which can flush and has deadlines.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// count tells of every answer.
+func (cfg Config) count(next http.Handler) http.Handler {
+	if cfg.Answered == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, rec := time.Now(), &recorder{ResponseWriter: w}
+		defer func() { cfg.Answered(askedFor(r.URL.Path), cmp.Or(rec.status, http.StatusOK), time.Since(began)) }()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// askedFor says in a word, of a few, what a path is for.
+func askedFor(path string) string {
+	switch path {
+	case mcpPath:
+		return "mcp"
+	case healthPath, readyPath, metricsPath:
+		return "health"
+	}
+	if strings.HasPrefix(path, "/assets/") {
+		return "assets"
+	}
+	return "viewer"
+}
 
 type subjectKey struct{}
 

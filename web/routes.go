@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	mcpPath    = "/mcp"
-	healthPath = "/health"
-	readyPath  = "/ready"
+	mcpPath     = "/mcp"
+	healthPath  = "/health"
+	readyPath   = "/ready"
+	metricsPath = "/metrics"
 	// MetadataPath is where the protected-resource metadata lies, alone and followed by the path of what it is about
 	// (RFC 9728, section 3.1).
 	MetadataPath = "/.well-known/oauth-protected-resource"
@@ -45,6 +46,9 @@ func (cfg Config) routes(started time.Time, requests *shares) []route {
 		{mcpPath, nil, anyToken, cfg.MCP}, // which knows its methods, and the scope of each call, itself
 		{healthPath, []string{http.MethodGet}, anybody, state},
 		{readyPath, []string{http.MethodGet}, anybody, http.HandlerFunc(state.ready)},
+	}
+	if cfg.Metrics != nil {
+		table = append(table, route{metricsPath, []string{http.MethodGet}, access(auth.ScopeAdmin), cfg.Metrics})
 	}
 	if cfg.Issuer != "" {
 		metadata := protectedResource(cfg)

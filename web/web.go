@@ -49,6 +49,10 @@ type Config struct {
 	Operator func(context.Context) bool
 	// Viewer is the pages for people. Nil: there are none.
 	Viewer *viewer.Viewer
+	// Metrics are served at /metrics to operators. Nil: they are not.
+	Metrics http.Handler
+	// Answered is told of every answer: what was asked for, one of a few words, its status, and how long it took. Nil: nobody is.
+	Answered func(what string, status int, took time.Duration)
 	// Version is shown at /health.
 	Version string
 	// Drain and Cancel are the steps of a graceful stop: end what would never end by itself, cancel what still runs
@@ -84,7 +88,7 @@ func New(cfg Config) http.Handler {
 	site = guard.Require(site, func(w http.ResponseWriter, _ *http.Request, err error) { writeError(w, err) })
 	site = boundBodies(secure(site))
 	site = recoverPanics(cfg.Logger, site)
-	return &handler{Handler: nameClients(cfg.Proxies, logRequests(cfg.Logger, site)), cfg: cfg}
+	return &handler{Handler: nameClients(cfg.Proxies, cfg.count(logRequests(cfg.Logger, site))), cfg: cfg}
 }
 
 // guard allows this server's own address besides those of the configuration.

@@ -16,6 +16,7 @@ import (
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 	"cellblock/sessions/history"
+	"cellblock/web/metrics"
 )
 
 // app is what serve and stdio have in common: kernels, sessions, tools.
@@ -35,6 +36,7 @@ type app struct {
 	dispatcher *transport.Dispatcher
 	authority  auth.Authority // its zero value where nobody needs a token
 	troubles   troublesTold
+	metrics    *metrics.Metrics // nil: nothing is counted
 	started    time.Time
 }
 
@@ -101,6 +103,9 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if a.library, err = a.openLibrary(cfg); err != nil {
 		return err
 	}
+	if cfg.Metrics.Enabled {
+		a.metrics = metrics.New(version)
+	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(), Image: a.resolveImage(),
 		Gateway: gateway, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
@@ -113,6 +118,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if err != nil {
 		return err
 	}
+	a.metrics.Watch(a.sessions)
 	if a.key, err = transport.LoadSessionKey(filepath.Join(cfg.DataDir, "mcp_session_key")); err != nil {
 		return err
 	}

@@ -60,8 +60,9 @@ func (a *app) closeAudit() error {
 	return a.audit.Close()
 }
 
-// cellEnded tells the audit log how a cell went.
+// cellEnded tells the audit log and the metrics how a cell went.
 func (a *app) cellEnded(o sessions.Owner, e *sessions.Execution) {
+	a.metrics.CellEnded(e)
 	if a.audit != nil {
 		a.audit.Append(mcpserver.CellEnded(o, e))
 	}

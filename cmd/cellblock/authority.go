@@ -46,14 +46,18 @@ func (a *app) handler(cfg *Config, env auth.EnvConfig, authority auth.Authority,
 			auth.InsufficientScope(w, r, bearer, err)
 		},
 	})
+	var counts http.Handler
+	if a.metrics != nil && cfg.Metrics.Addr == "" {
+		counts = a.metrics.Handler()
+	}
 	return web.New(web.Config{
 		MCP: mcp, Verifier: authority.Verifier, Bearer: bearer, PublicURL: base, Issuer: env.AuthorizationServer(),
 		Scopes:         auth.Prefixed(env.ScopePrefix, bearer.Scopes),
 		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts, Proxies: proxies, TLS: certificates,
 		Limits: cfg.HTTP.limits(),
 		Health: a.webHealth, Operator: a.mcp.Operator,
-		Viewer: pages,
-		Drain:  func() { a.dispatcher.Drain(); pages.Drain() }, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
+		Viewer: pages, Metrics: counts, Answered: a.metrics.Answered,
+		Drain: func() { a.dispatcher.Drain(); pages.Drain() }, Cancel: a.dispatcher.Cancel, Version: version, Logger: a.logger,
 	})
 }
 

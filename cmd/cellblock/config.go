@@ -59,6 +59,8 @@ type Config struct {
 	Toolsets []string `koanf:"toolsets"`
 
 	TLS      TLSConfig         `koanf:"tls"`
+	Viewer   ViewerConfig      `koanf:"viewer"`
+	Metrics  MetricsConfig     `koanf:"metrics"`
 	Audit    AuditConfig       `koanf:"audit"`
 	Calls    CallsConfig       `koanf:"calls"`
 	HTTP     HTTPConfig        `koanf:"http"`
@@ -90,6 +92,19 @@ type LanguageConfig struct {
 type TLSConfig struct {
 	Cert string `koanf:"cert"`
 	Key  string `koanf:"key"`
+}
+
+// ViewerConfig says how people sign in to the viewer at the identity provider (viewer.ProviderConfig).
+type ViewerConfig struct {
+	ClientID     string   `koanf:"client_id"`
+	ClientSecret string   `koanf:"client_secret"`
+	Scopes       []string `koanf:"scopes"`
+}
+
+// MetricsConfig says whether metrics are served, and where, if not on the server's own address.
+type MetricsConfig struct {
+	Enabled bool   `koanf:"enabled"`
+	Addr    string `koanf:"addr"`
 }
 
 // AuditConfig says where the audit log is and what is in it (audit.Options).
@@ -203,6 +218,8 @@ func defaults() map[string]any {
 		"python": "", "shim": "", "on_shutdown": "",
 		"allowed_origins": []string{}, "allowed_hosts": []string{},
 		"trusted_proxies": []string{}, "dev_allow_remote": false, "tls.cert": "", "tls.key": "",
+		"viewer.client_id": "", "viewer.client_secret": "", "viewer.scopes": []string{},
+		"metrics.enabled": false, "metrics.addr": "",
 		"audit.enabled": true, "audit.path": "", "audit.required": false, "audit.code": false, "audit.max_bytes": "64MB",
 		"calls.per_minute": 600, "calls.burst": 100,
 		"http.max_connections": 2000, "http.connections_per_client": 500, "http.max_requests": 2000, "http.requests_per_owner": 200,

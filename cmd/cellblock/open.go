@@ -25,9 +25,21 @@ func (a *app) viewer(cfg *Config, env auth.EnvConfig, base string) (*viewer.View
 		return nil, err
 	}
 	return viewer.New(viewer.Config{
-		Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(),
+		Provider: a.provider(cfg, env, base), Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(),
 		Health: a.health, Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
 	}), nil
+}
+
+// provider is where people sign in.
+func (a *app) provider(cfg *Config, env auth.EnvConfig, base string) viewer.ProviderConfig {
+	scopes := cfg.Viewer.Scopes
+	if len(scopes) == 0 {
+		scopes = auth.Prefixed(env.ScopePrefix, a.access.Scopes())
+	}
+	return viewer.ProviderConfig{
+		Issuer: env.AuthorizationServer(), ClientID: cfg.Viewer.ClientID, ClientSecret: cfg.Viewer.ClientSecret, Scopes: scopes,
+		Resource: env.AudiencesOr(base + "/mcp")[0],
+	}
 }
 
 // browserLine tells a person how to look at sessions with a browser: in dev mode, where whoever reads this may have all, with a

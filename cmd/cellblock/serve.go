@@ -94,6 +94,11 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	stopMetrics, err := a.serveMetrics(cfg)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopMetrics()
 	handler := a.handler(cfg, env, authority, base, certificates, pages)
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info(stoppingLine(a.keep))

@@ -40,6 +40,7 @@ type provider struct {
 
 	mu        sync.Mutex
 	resources map[string]string // by authorization request
+	redirects []string          // of every client, beside its own
 	keys      []*signingKey     // the last one signs
 }
 
@@ -125,13 +126,18 @@ func (p *provider) KeySet(context.Context) (keys []op.Key, err error) {
 // GetClientByClientID makes clients' tokens JWTs, and bounds what they may ask for.
 func (p *provider) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	c, err := p.Storage.GetClientByClientID(ctx, id)
-	return client{c, p.mayAsk[id]}, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return client{c, p.mayAsk[id], p.redirects}, err
 }
 
 type client struct {
 	op.Client
-	mayAsk []string
+	mayAsk, redirects []string
 }
+
+// RedirectURIs are where browsers may be sent back to.
+func (c client) RedirectURIs() []string { return append(c.Client.RedirectURIs(), c.redirects...) }
 
 func (c client) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
 

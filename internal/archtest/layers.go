@@ -90,6 +90,8 @@ var libraries = []library{
 	{"github.com/mark3labs/mcp-go/server", []string{"mcpserver/..."}, "the MCP server has one face"},
 	{"github.com/golang-jwt/jwt", []string{"auth"}, "tokens are read in one place"},
 	{"github.com/MicahParks", []string{"auth"}, "tokens are read in one place"},
+	{"github.com/prometheus", []string{"web/metrics"}, "what is counted, and under which labels, is decided in one place"},
+	{"github.com/zitadel", []string{"web/viewer"}, "people sign in at an identity provider in one place"},
 	{"modernc.org/sqlite", []string{"sessions/history"}, "only one store knows SQLite; everybody else knows sessions.Store"},
 	{"github.com/alecthomas/chroma", []string{"web/render"}, "hostile text becomes HTML in one place"},
 	{"github.com/buildkite/terminal-to-html", []string{"web/render"}, "hostile text becomes HTML in one place"},

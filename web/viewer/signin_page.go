@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"cellblock/internal/fault"
@@ -11,6 +12,8 @@ func (v *Viewer) signInRoutes() []route {
 	return []route{
 		{pattern: "GET /signin", scope: anybody, handle: v.signInByLink},
 		{pattern: "POST /signin", scope: anybody, handle: v.signInByCode},
+		{pattern: "GET /signin/start", scope: anybody, handle: v.startFlow},
+		{pattern: "GET " + callbackPath, scope: anybody, handle: v.endFlow},
 		{pattern: "POST /signout", scope: signedIn, handle: v.signOut},
 	}
 }
@@ -23,11 +26,25 @@ type signInForm struct {
 	Problem string
 	MCPURL  string
 	Dev     bool
+	// Provider is where people sign in; empty: by a link of the command line's only.
+	Provider string
+}
+
+func (v *Viewer) signInForm() signInForm {
+	form := signInForm{MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}
+	if v.provider != nil {
+		form.Provider = v.provider.Issuer
+		if u, err := url.Parse(form.Provider); err == nil {
+			form.Provider = u.Host
+		}
+	}
+	return form
 }
 
 // signInPage shows how to sign in.
 func (v *Viewer) signInPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	form := signInForm{Problem: problem, MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}
+	form := v.signInForm()
+	form.Problem = problem
 	if err := v.show(w, status, "signin", page{Title: "Sign in", Body: form}); err != nil {
 		v.fail(w, r, err)
 	}
@@ -46,7 +63,9 @@ func (v *Viewer) signInByLink(w http.ResponseWriter, r *http.Request, who visit)
 		v.signInPage(w, r, http.StatusOK, "")
 		return nil
 	case r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || from != "" && from != "none" && from != "same-origin":
-		return v.show(w, http.StatusOK, "signin", page{Title: "Sign in", Body: signInForm{Code: code, MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}})
+		form := v.signInForm()
+		form.Code = code
+		return v.show(w, http.StatusOK, "signin", page{Title: "Sign in", Body: form})
 	}
 	return v.redeem(w, r, code)
 }
@@ -102,8 +121,8 @@ func (v *Viewer) signOut(w http.ResponseWriter, r *http.Request, who visit) erro
 
 // bounce loads a page once more, from a page of ours. Browsers keep a strict cookie back on the first request after a link on
 // another site.
-func (v *Viewer) bounce(w http.ResponseWriter, r *http.Request) {
-	if err := v.show(w, http.StatusOK, "bounce", page{Title: "cellblock", Body: r.URL.Path}); err != nil {
+func (v *Viewer) bounce(w http.ResponseWriter, r *http.Request, to string) {
+	if err := v.show(w, http.StatusOK, "bounce", page{Title: "cellblock", Body: to}); err != nil {
 		v.fail(w, r, err)
 	}
 }

@@ -22,6 +22,8 @@ type Config struct {
 	SignIns *signin.Store
 	// PublicURL is where browsers reach this server, without a path. Where it is https, cookies are sent over nothing else.
 	PublicURL string
+	// Provider is where people sign in; without an issuer and a client id they do by a link of the command line's only.
+	Provider ProviderConfig
 	// Dev tells that the server runs in dev mode, where everybody who signs in operates it.
 	Dev bool
 	// Health says how the server is, for its operators. Nil: that is not shown.
@@ -39,9 +41,10 @@ type Config struct {
 // Viewer is the pages of a server.
 type Viewer struct {
 	Config
-	origin *http.CrossOriginProtection
-	cookie string // its name
-	table  []route
+	origin   *http.CrossOriginProtection
+	provider *provider // nil: none
+	cookie   string    // its name
+	table    []route
 	// draining ends when streams are to end that would never end by themselves.
 	draining context.Context
 	drain    context.CancelFunc
@@ -54,6 +57,7 @@ func New(cfg Config) *Viewer {
 		cfg.Logger = slog.Default()
 	}
 	v := &Viewer{Config: cfg, origin: http.NewCrossOriginProtection(), cookie: cookieName(cfg.PublicURL), known: http.NewServeMux()}
+	v.provider = newProvider(cfg.Provider, cfg.PublicURL)
 	v.draining, v.drain = context.WithCancel(context.Background())
 	v.table = v.routes()
 	for _, r := range v.table {

@@ -114,7 +114,7 @@ func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err erro
 	case strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
 		w.WriteHeader(http.StatusNoContent) // EventSource does not come back after it
 	case wantsPage(r) && r.Header.Get("Sec-Fetch-Site") == "cross-site":
-		v.bounce(w, r)
+		v.bounce(w, r, r.URL.Path)
 	case wantsPage(r):
 		v.signInPage(w, r, http.StatusUnauthorized, "")
 	default:
