@@ -246,6 +246,7 @@ keys({
 });
 
 for (const node of list.querySelectorAll('.block')) adopt(node);
-const asked = Number(location.hash.match(/^#c(\d+)$/)?.[1]);
-if (asked) goTo(asked); else follow(true);
+const asked = () => Number(location.hash.match(/^#c(\d+)$/)?.[1]);
+addEventListener('hashchange', () => { if (asked()) goTo(asked()); });
+if (asked()) goTo(asked()); else follow(true);
 subscribe(`cells:${list.dataset.session}`, list.dataset.after, (event, data) => told[event]?.(data));

@@ -1,0 +1,92 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/auth"
+	"cellblock/e2e/rig"
+	"cellblock/kernels"
+	"cellblock/sessions"
+	"cellblock/sessions/history"
+)
+
+// longCells cells with longBytes of text each are a history of 50 MB.
+const longCells, longBytes = 10_000, 5000
+
+// writeLong writes a long session into the history of an installation whose server does not run yet.
+func writeLong(t *testing.T, folder string, owner sessions.Owner, id string) {
+	t.Helper()
+	store, err := history.Open(t.Context(), history.Options{Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	began := time.Now().Add(-time.Hour)
+	s, err := store.Open(t.Context(), sessions.StoredSession{Owner: owner, ID: id, Language: "python", Created: began})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat(strings.Repeat("x", 99)+"\n", longBytes/100)
+	changes := []sessions.Change{sessions.GenerationBegan{Number: 1, Started: began}}
+	for n := 1; n <= longCells; n++ {
+		changes = append(changes,
+			sessions.ExecutionQueued{Number: n, MsgID: fmt.Sprint("m", n), Code: fmt.Sprintf("print('cell %d')", n), Caller: "a test", Queued: began},
+			sessions.ExecutionBegan{Number: n, Generation: 1, Started: began},
+			sessions.OutputsKept{Number: n, Outputs: []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: fmt.Sprintf("output of %d\n", n) + text, Seq: uint64(n)}}},
+			sessions.ExecutionEnded{Number: n, Ended: began, Own: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
+		if n%500 == 0 {
+			if err := store.Commit(t.Context(), s.Ref, changes...); err != nil {
+				t.Fatal(err)
+			}
+			changes = nil
+		}
+	}
+	if err := store.Commit(t.Context(), s.Ref, sessions.GenerationEnded{Number: 1, Ended: time.Now(), Why: "it was long enough"},
+		sessions.SessionClosed{Closed: time.Now(), Why: "it was long enough"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A session of ten thousand cells and 50 MB opens at its end, and any part of it comes into sight when one goes there. The page never
+// holds more than a few hundred cells.
+func TestLongSession(t *testing.T) {
+	needs(t)
+	host := rig.Install(t, rig.RuntimeFlags("local")...)
+	writeLong(t, host.DataDir, sessions.Owner{Issuer: auth.DevIssuer, Subject: subject(t)}, "long")
+	s := siteOf(host.Serve(t))
+	p := s.signIn(t)
+	p.expects("/s/long/variables") // there is no kernel to ask
+	p.open("/s/long")
+	p.until("document.querySelector('#c10000')?.getBoundingClientRect().top < innerHeight")
+	p.untilText("#c10000 .outputs", "output of 10000")
+	inSight := func(n int) string {
+		return fmt.Sprintf("(r => r && r.bottom > 0 && r.top < innerHeight)(document.querySelector('#c%d')?.getBoundingClientRect())", n)
+	}
+	p.press("gg")
+	p.until(inSight(1))
+	const held = "document.querySelectorAll('.cell').length"
+	for _, part := range []float64{0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95} {
+		// wherever one scrolls to, there are cells before long, and about those that belong there
+		eval[bool](p, fmt.Sprintf("(scrollTo(0, %g * document.documentElement.scrollHeight), true)", part))
+		p.until("(e => e?.closest('.cell') !== null && e?.closest('.cell') !== undefined)(document.elementFromPoint(innerWidth / 2, innerHeight / 2))")
+		n := eval[int](p, "Number(document.elementFromPoint(innerWidth / 2, innerHeight / 2).closest('.cell').dataset.n)")
+		if want := part * longCells; float64(n) < want-1500 || float64(n) > want+1500 {
+			t.Errorf("at %g of the page is cell %d", part, n)
+		}
+		if cells := eval[int](p, held); cells > 450 {
+			t.Errorf("the page holds %d cells", cells)
+		}
+	}
+	p.press("G")
+	p.until(inSight(longCells))
+	p.open("/s/long#c5000")
+	p.until(inSight(5000))
+	p.press("j")
+	p.until("document.activeElement?.dataset.n === '5001'")
+	p.press("k")
+	p.press("o")
+	p.until("document.querySelector('#c5000.folded')")
+}

@@ -1,0 +1,133 @@
+package viewer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"cellblock/kernels"
+	"cellblock/sessions"
+)
+
+// feed applies outputs, each with its index.
+func feed(s *shown, outs ...kernels.Output) {
+	for _, out := range outs {
+		s.add(sessions.Numbered{Output: out, Index: s.next, Next: s.next + 1})
+	}
+}
+
+func printed(name, text string) kernels.Output {
+	return kernels.Output{Kind: kernels.OutputStream, Stream: name, Text: text}
+}
+
+func displayed(kind kernels.OutputKind, id, text string) kernels.Output {
+	raw, _ := json.Marshal(text) // a string is JSON
+	return kernels.Output{Kind: kind, DisplayID: id, Data: map[string]json.RawMessage{"text/plain": raw}}
+}
+
+// seen is what a cell shows, an item on each line: its key and its text.
+func seen(s *shown) string {
+	var b strings.Builder
+	for _, it := range s.views() {
+		text := strings.NewReplacer(`<pre class="text">`, "", "<pre>", "", "</pre>", "", "\n", "/").Replace(string(it.HTML))
+		fmt.Fprintf(&b, "%s %s %s\n", it.Key, it.Kind, strings.TrimSuffix(text, "/"))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestWhatACellShows(t *testing.T) {
+	clear := func(wait bool) kernels.Output { return kernels.Output{Kind: kernels.OutputClear, Wait: wait} }
+	const display, update = kernels.OutputDisplay, kernels.OutputUpdate
+	for name, tt := range map[string]struct {
+		outs []kernels.Output
+		want string
+	}{
+		"a stream in pieces":      {[]kernels.Output{printed("stdout", "a"), printed("stdout", "b\n")}, "0 stdout ab"},
+		"streams that take turns": {[]kernels.Output{printed("stdout", "a"), printed("stderr", "b"), printed("stdout", "c")}, "0 stdout a\n1 stderr b\n2 stdout c"},
+		"a stream of any name":    {[]kernels.Output{printed(`x" onload="`, "a")}, "0 stdout a"},
+		"clear":                   {[]kernels.Output{printed("stdout", "a"), clear(false), printed("stdout", "b")}, "2 stdout b"},
+		"clear, waiting":          {[]kernels.Output{printed("stdout", "a"), clear(true)}, "0 stdout a"},
+		"clear, waited":           {[]kernels.Output{printed("stdout", "a"), clear(true), printed("stdout", "b")}, "2 stdout b"},
+		"an update":               {[]kernels.Output{displayed(display, "d", "1"), printed("stdout", "a"), displayed(update, "d", "2")}, "0 display 2\n1 stdout a"},
+		"an update of another":    {[]kernels.Output{displayed(display, "d", "1"), displayed(update, "e", "2")}, "0 display 1"},
+		"inputs and comms":        {[]kernels.Output{{Kind: kernels.OutputInput, Text: "?"}, {Kind: kernels.OutputOther}}, ""},
+	} {
+		s := newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
+		feed(s, tt.outs...)
+		if got := seen(s); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tt.want)
+		}
+	}
+}
+
+// What is taken in any portions is, together, what is there in the end.
+func TestTakenInPortions(t *testing.T) {
+	s := newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
+	page := map[string]string{}
+	var order []string
+	for i := range 200 {
+		switch {
+		case i%50 == 49:
+			feed(s, kernels.Output{Kind: kernels.OutputClear})
+		case i%7 == 0:
+			feed(s, displayed(kernels.OutputDisplay, "d", fmt.Sprint(i)))
+		case i%11 == 0:
+			feed(s, displayed(kernels.OutputUpdate, "d", fmt.Sprint(i)))
+		default:
+			feed(s, printed("stdout", fmt.Sprintln(i)))
+		}
+		if i%3 != 0 {
+			continue
+		}
+		cleared, changed, _ := s.take()
+		if cleared {
+			page, order = map[string]string{}, nil
+		}
+		for _, it := range changed {
+			if page[it.Key] == "" {
+				order = append(order, it.Key)
+			}
+			page[it.Key] = string(s.html(it))
+		}
+	}
+	_, rest, _ := s.take()
+	for _, it := range rest {
+		if page[it.Key] == "" {
+			order = append(order, it.Key)
+		}
+		page[it.Key] = string(s.html(it))
+	}
+	for i, it := range s.views() {
+		if i >= len(order) || order[i] != it.Key || page[it.Key] != string(it.HTML) {
+			t.Fatalf("item %d is %s %q, the page has %v", i, it.Key, it.HTML, order)
+		}
+	}
+}
+
+func TestShownIsBounded(t *testing.T) {
+	s := newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
+	for range 3 * maxItems {
+		feed(s, displayed(kernels.OutputDisplay, "", "x"))
+	}
+	if views := s.views(); len(views) != maxItems+1 || !strings.Contains(string(views[maxItems].HTML), "800 more outputs") {
+		t.Errorf("%d items, the last %q", len(views), views[len(views)-1].HTML)
+	}
+	s = newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
+	for i := range 200_000 {
+		feed(s, printed("stdout", fmt.Sprintf("line %d of many\n", i)))
+	}
+	made := string(s.views()[0].HTML)
+	text := s.items[0].text
+	if text.head.Len()+text.tail.Len() > 4*keepText || !strings.Contains(made, "line 0 of") || !strings.Contains(made, "line 199999 of") || strings.Contains(made, "line 100000 of") || !strings.Contains(made, `class="unfold"`) {
+		t.Errorf("%d and %d bytes are kept: %.2000s", text.head.Len(), text.tail.Len(), made)
+	}
+	whole := newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
+	whole.all = true
+	for i := range 200_000 {
+		feed(whole, printed("stdout", fmt.Sprintf("line %d of many\n", i)))
+	}
+	if made := string(whole.views()[0].HTML); !strings.Contains(made, "line 49999 of") || !strings.Contains(made, "more are not shown") || len(made) > 2*maxShown {
+		t.Errorf("all of it is %d bytes", len(made))
+	}
+}
