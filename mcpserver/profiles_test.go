@@ -48,6 +48,7 @@ func TestProfilesByScope(t *testing.T) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
+		python(map[string]any{"code": "error MemoryError none", "profile": "isolated"}).expect(t, true, "512 MiB")
 		python(map[string]any{"code": "print hello", "session_id": "other", "profile": "isolated"}).expect(t, true, "leave session_id out")
 		python(map[string]any{"code": "print hello", "profile": "isolated"}).expect(t, false, "hello", "(isolated: for this call only")
 		python(map[string]any{"code": "print hello", "profile": "isolate"}).expect(t, true, `"isolate" is not one of`, "do you mean isolated?")

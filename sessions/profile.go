@@ -45,6 +45,7 @@ func (c Config) withProfiles() Config {
 		setDefault(&p.DefaultTimeout, min(c.DefaultTimeout, p.MaxTimeout))
 		c.Profiles[name] = p
 	}
+	c.Limits = c.Profiles[DefaultProfile].Limits
 	return c
 }
 

@@ -32,6 +32,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		run  func(*testing.T, Processes)
 	}{
 		{"a life is told as it was", testLife},
+		{"what a session is made of is kept", testChoice},
 		{"outputs come back as they were", testFaithful},
 		{"what is there stays over a restart", testRestart},
 		{"a killed process loses nothing committed", testKilled},

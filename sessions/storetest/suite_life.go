@@ -90,6 +90,31 @@ func testLife(t *testing.T, p Processes) {
 	}
 }
 
+// testChoice looks for profile and image wherever a session is told of: as they were when it was opened last.
+func testChoice(t *testing.T, p Processes) {
+	s := p.Start(t)
+	want := sessions.StoredSession{Owner: alice, ID: "a", Language: "python", Profile: "large", Image: "derived-1", Created: time.Now()}
+	for range 2 {
+		opened, err := s.Open(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, opened.Ref, generation(opened.Generations+1))
+		one, err := s.Session(t.Context(), alice, "a")
+		all, allErr := s.Sessions(t.Context(), alice)
+		running, runningErr := s.Running(t.Context())
+		if err != nil || allErr != nil || runningErr != nil || len(all) != 1 || len(running) != 1 {
+			t.Fatalf("%v, %v, %v: %+v, %+v", err, allErr, runningErr, all, running)
+		}
+		for _, got := range []sessions.StoredSession{one, all[0], running[0].Session} {
+			if got.Profile != want.Profile || got.Image != want.Image {
+				t.Errorf("it is told as %+v, want %+v", got, want)
+			}
+		}
+		want.Profile, want.Image = "session", ""
+	}
+}
+
 func testFaithful(t *testing.T, p Processes) {
 	s := p.Start(t)
 	noise := make([]byte, 300<<10)
