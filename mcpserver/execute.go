@@ -49,8 +49,8 @@ func (s *service) executeTool(language string) toolSpec {
 		t.description = "Run " + title + " code in a persistent kernel; its sessions are its own." + note
 		t.input = []mcp.ToolOption{
 			mcp.WithString("code", mcp.Required(), mcp.Description(title+" source")),
-			mcp.WithString("session_id", mcp.Description("A new name starts a new kernel")),
-			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
+			mcp.WithString("session_id"),
+			mcp.WithInteger("timeout_seconds"),
 			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
 			s.profileArgument(),
 		}
@@ -70,7 +70,7 @@ func (s *service) executeTool(language string) toolSpec {
 		waitArgument("Return after this time; the code goes on, and get_execution reads the rest. 0: return at once"),
 		s.describeProfiles(),
 	}
-	t.input = append(t.input, s.imageArguments()...)
+	t.input = append(t.input, s.imageArguments(mcp.Description("Image of a new session"))...)
 	return t
 }
 

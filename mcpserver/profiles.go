@@ -84,11 +84,11 @@ func (s *service) networkNote() string {
 }
 
 // imageArguments is the argument that names an image, where there is a choice.
-func (s *service) imageArguments() []mcp.ToolOption {
+func (s *service) imageArguments(about ...mcp.PropertyOption) []mcp.ToolOption {
 	if s.Sessions.Config().Image == nil || !slices.Contains(s.Toolsets, ToolsetImages) {
 		return nil // nobody could know a name
 	}
-	return []mcp.ToolOption{mcp.WithString("image", mcp.Description("Image of a new session"))}
+	return []mcp.ToolOption{mcp.WithString("image", about...)}
 }
 
 // filterProfiles leaves in a tool's schema the profiles that a caller may name, and no argument where there is no choice.
