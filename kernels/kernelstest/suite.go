@@ -20,6 +20,8 @@ type Setup struct {
 	// Kernelspec is a Python kernel's, Image what it runs in.
 	Kernelspec kernels.Kernelspec
 	Image      string
+	// Serve serves what kernels connect to; nil: they have no way out, unless a case gives them one.
+	Serve kernels.ServeTunnel
 	// Fake tells that the kernels run scripts and not Python: what needs real user code is left out.
 	Fake bool
 	// Weak tells that the provisioner isolates nothing, by design: what it does not claim to enforce is left out, also
@@ -138,6 +140,7 @@ func (f *suite) launch(edit ...func(*kernels.Spec)) *box {
 func (f *suite) start(edit ...func(*kernels.Spec)) *box {
 	f.Helper()
 	spec := f.spec()
+	spec.Egress = f.s.Serve != nil
 	for _, e := range edit {
 		e(&spec)
 	}
@@ -146,6 +149,7 @@ func (f *suite) start(edit ...func(*kernels.Spec)) *box {
 	b := &box{f: f, spec: spec, handle: h}
 	f.Cleanup(b.stop)
 	b.client = f.connect(h, kernels.Options{KernelID: spec.ID})
+	b.client.ServeEgress(f.s.Serve)
 	return b
 }
 

@@ -3,11 +3,16 @@
 package local
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"cellblock/egress"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
 )
@@ -45,6 +50,35 @@ func TestTypeErrors(t *testing.T) {
 		if c.says == "" && strings.Contains(text, "TS") || !strings.Contains(text, c.says) {
 			t.Errorf("%s: no %q in %q", c.code, c.says, text)
 		}
+	}
+}
+
+// fetch goes through the proxy that the environment names, for http as for https.
+func TestNodeFetchesThroughTheProxy(t *testing.T) {
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "from afar") })
+	plain, secure := httptest.NewServer(served), httptest.NewTLSServer(served)
+	defer plain.Close()
+	defer secure.Close()
+	gateway, err := egress.New(egress.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A number of its own for this machine: what programs take for themselves they do not ask a proxy for.
+	there := func(s *httptest.Server) string { return strings.Replace(s.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1) }
+	rules, err := egress.Policy{Mode: egress.Internet, Private: []string{"127.0.0.1"}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, folder := kernelstest.Node(t, "javascript")
+	spec.Env = map[string]string{"NODE_TLS_REJECT_UNAUTHORIZED": "0", "NODE_NO_WARNINGS": "1"}
+	setup := kernelSetup(spec, folder)
+	setup.Serve = gateway.Door(egress.Who{}, rules).Serve
+	b := kernelstest.Launch(t, setup)
+	for _, address := range []string{there(plain), there(secure)} {
+		b.Want(fmt.Sprintf("console.log(await (await fetch(%q)).text())", address), "from afar")
+	}
+	if text, name, _ := b.Fail("await fetch('https://169.254.169.254/')"); name != "TypeError" {
+		t.Errorf("%s: %s", name, text)
 	}
 }
 

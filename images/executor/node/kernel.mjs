@@ -10,6 +10,7 @@
 import { parseArgs } from 'node:util'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { SLOTS } from './shared.mjs'
+import { fetchThroughProxy } from './user/network.mjs'
 import { Runner } from './user/runner.mjs'
 
 const { values, positionals } = parseArgs({
@@ -22,6 +23,7 @@ if (!connectionFile || !['javascript', 'typescript'].includes(values.language) |
   process.exit(2)
 }
 
+await fetchThroughProxy()
 const shared = new SharedArrayBuffer(4 * SLOTS)
 const { port1: answers, port2: answersEnd } = new MessageChannel()
 const front = new Worker(new URL('./front/front.mjs', import.meta.url), {
