@@ -39,6 +39,14 @@ run: setup build ## the server, in dev mode, on 127.0.0.1:8787
 image: build ## the images that kernels run in, with the engine that is here; TARGETS="python bash r", or all
 	@scripts/image.sh $(TARGETS)
 
+.PHONY: server-image
+server-image: ## the image of the server, cellblock:latest, which compose.yaml runs
+	@scripts/server-image.sh
+
+.PHONY: dist
+dist: ## archives for all platforms, in dist/; PLATFORMS=linux/amd64 for one alone
+	@scripts/dist.sh
+
 .PHONY: kernels
 kernels: ## the kernels of ours for the sandbox, where this user's Jupyter has its own; KERNELS="bash csharp" for some alone
 	@scripts/kernels.sh $(KERNELS)
@@ -110,4 +118,4 @@ lint: ## static analysis
 	@scripts/lint.sh
 
 .PHONY: clean
-clean: ; rm -rf $(BIN) .cache demo-output screenshots ## remove what was built
+clean: ; rm -rf $(BIN) .cache demo-output dist screenshots ## remove what was built

@@ -43,9 +43,8 @@ func newRoot() *cobra.Command {
 container or sandbox: variables, files and plots stay between calls.`,
 		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
-		Args:              cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
-		RunE:              unknownCommand,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args: cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
+		RunE: unknownCommand,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
@@ -54,7 +53,8 @@ container or sandbox: variables, files and plots stay between calls.`,
 	addGroup(root, "Serve:", newServe(), newStdio())
 	addGroup(root, "Work with a server that runs:", newExec(), newOpen(), newFiles(), newNotebook(), newSessions(), newLogs())
 	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newBackup(), newDoctor())
-	root.AddCommand(newVersion())
+	addGroup(root, "Install:", newMan(), newVersion())
+	root.SetCompletionCommandGroupID("Install:")
 	checkArguments(root)
 	return root
 }

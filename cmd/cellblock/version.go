@@ -1,19 +1,122 @@
 package main
 
 import (
+	"debug/buildinfo"
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"cellblock/internal/fault"
 )
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "cellblock %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	var sbom bool
+	cmd := &cobra.Command{
+		Use:   "version [PROGRAM]",
+		Short: "Print the version, or what the program is made of",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			info, err := buildInfo(args)
+			if err != nil {
+				return err
+			}
+			if sbom {
+				return writeSBOM(cmd.OutOrStdout(), info)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "cellblock %s (%s, %s/%s)%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, stamp(info))
+			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&sbom, "sbom", false, "print the modules that this program, or PROGRAM, is made of, as CycloneDX JSON")
+	return cmd
+}
+
+// buildInfo is what the linker left in this program, or in the one that is named, which may be for another system.
+func buildInfo(args []string) (*debug.BuildInfo, error) {
+	if len(args) == 0 {
+		info, ok := debug.ReadBuildInfo()
+		if !ok {
+			info = &debug.BuildInfo{}
+		}
+		return info, nil
+	}
+	info, err := buildinfo.ReadFile(args[0])
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err).WithHint("Name a program that Go has built.")
+	}
+	return info, nil
+}
+
+// stamp is which commit the program was built from, as far as that was known.
+func stamp(info *debug.BuildInfo) string {
+	is := settings(info)
+	if is["vcs.revision"] == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" commit %.12s of %s", is["vcs.revision"], is["vcs.time"])
+	if is["vcs.modified"] == "true" {
+		text += ", changed"
+	}
+	return text
+}
+
+func settings(info *debug.BuildInfo) map[string]string {
+	is := map[string]string{}
+	for _, s := range info.Settings {
+		is[s.Key] = s.Value
+	}
+	return is
+}
+
+// component is a part of a program, in the words of CycloneDX 1.5.
+type component struct {
+	Type       string     `json:"type"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version,omitempty"`
+	PURL       string     `json:"purl,omitempty"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// writeSBOM writes a bill of materials from what the linker left in the program. It is the same for each run.
+func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
+	type metadata struct {
+		Component component `json:"component"`
+	}
+	doc := struct {
+		Format     string      `json:"bomFormat"`
+		Spec       string      `json:"specVersion"`
+		Version    int         `json:"version"`
+		Metadata   metadata    `json:"metadata"`
+		Components []component `json:"components"`
+	}{Format: "CycloneDX", Spec: "1.5", Version: 1}
+	is := settings(info)
+	doc.Metadata.Component = component{Type: "application", Name: "cellblock", Version: version}
+	for _, key := range []string{"GOOS", "GOARCH", "vcs.revision", "vcs.time", "vcs.modified"} {
+		if is[key] != "" {
+			doc.Metadata.Component.Properties = append(doc.Metadata.Component.Properties, property{key, is[key]})
+		}
+	}
+	doc.Components = []component{{Type: "library", Name: "stdlib", Version: runtime.Version(), PURL: "pkg:golang/stdlib@" + runtime.Version()}}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: "pkg:golang/" + m.Path + "@" + m.Version}
+		if m.Sum != "" {
+			c.Properties = []property{{"go.sum", m.Sum}}
+		}
+		doc.Components = append(doc.Components, c)
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(doc)
 }

@@ -63,6 +63,8 @@ type worker struct {
 
 // work runs one job after the other until ctx ends. A cell that has begun is let end.
 func (w *worker) work(ctx context.Context) {
+	err := w.run(context.WithoutCancel(ctx), "counted = 0; print('here')", "here", false)
+	w.tally.start(err)
 	for i := len(w.id); ctx.Err() == nil; i++ {
 		job := jobs[i%len(jobs)]
 		start := time.Now()

@@ -32,6 +32,8 @@ func (f *fake) Call(_ context.Context, tool string, args map[string]any) (string
 	switch {
 	case tool == "write_file":
 		f.file = args["content"].(string)
+	case strings.HasPrefix(code, "counted = 0"):
+		return "here", false, nil
 	case strings.HasPrefix(code, "counted"):
 		f.counted++
 		return fmt.Sprintf("at %d of /workspace", f.counted), false, nil

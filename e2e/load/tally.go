@@ -32,6 +32,18 @@ func (t *tally) add(name string, took time.Duration, err error) {
 	defer t.mu.Unlock()
 	t.jobs++
 	t.took, t.all = append(t.took, took), append(t.all, took)
+	t.judge(name, err)
+}
+
+// start counts what went wrong with a session's first cell, whose kernel has to start: how long that takes is another matter.
+func (t *tally) start(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.judge("start", err)
+}
+
+// judge notes what went wrong. The caller holds t.mu.
+func (t *tally) judge(name string, err error) {
 	if err == nil {
 		return
 	}

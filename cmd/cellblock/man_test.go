@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// ran runs a command as typed and returns what it printed.
+func ran(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	if err := root.Execute(); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return out.String()
+}
+
+func TestEveryCommandHasAManualPage(t *testing.T) {
+	first, again := filepath.Join(t.TempDir(), "man"), t.TempDir()
+	ran(t, "man", first)
+	ran(t, "man", again)
+	for page, word := range map[string]string{"cellblock.1": "notebooks", "cellblock-serve.1": "dev mode", "cellblock-sessions-ls.1": "SEE ALSO"} {
+		text, err := os.ReadFile(filepath.Join(first, page))
+		same, _ := os.ReadFile(filepath.Join(again, page))
+		if err != nil || !strings.Contains(string(text), word) || !bytes.Equal(text, same) {
+			t.Errorf("%s: %v\n%.300s", page, err, text)
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if text := ran(t, "completion", shell); !strings.Contains(text, "cellblock") {
+			t.Errorf("%s: %.200s", shell, text)
+		}
+	}
+}
+
+func TestVersionIsStamped(t *testing.T) {
+	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"},
+	}}
+	if got := stamp(info); got != " commit 0123456789ab of 2026-01-02T03:04:05Z, changed" {
+		t.Errorf("%q", got)
+	}
+	if got := stamp(&debug.BuildInfo{}); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBillOfMaterials(t *testing.T) {
+	var out bytes.Buffer
+	err := writeSBOM(&out, &debug.BuildInfo{Deps: []*debug.Module{
+		{Path: "example.org/a", Version: "v1.2.3", Sum: "h1:x="},
+		{Path: "example.org/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0"}},
+	}})
+	var doc struct {
+		BOMFormat  string
+		Components []component
+	}
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &doc)
+	}
+	if err != nil || doc.BOMFormat != "CycloneDX" || len(doc.Components) != 3 || doc.Components[1].PURL != "pkg:golang/example.org/a@v1.2.3" ||
+		doc.Components[2].Name != "example.org/new" || doc.Components[1].Properties[0].Value != "h1:x=" {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
