@@ -225,3 +225,35 @@ func TestImageWithNpmAndApt(t *testing.T) {
 	}
 	w.nothingNew(t, before)
 }
+
+// The commands do what the tools do, and print what a build prints.
+func TestImagesCommand(t *testing.T) {
+	w := newImagesWorld(t, "docker")
+	s := w.start(t)
+	run := func(args ...string) (stdout, stderr string, code int) {
+		t.Helper()
+		return cellblockSplit(t, []string{"CELLBLOCK_URL=" + s.URL}, "", append([]string{"--data-dir", s.DataDir}, args...)...)
+	}
+	stdout, stderr, code := run("images", "create", "ml", "cbtiny")
+	if code != 0 || !strings.HasPrefix(stdout, "Image ml is ready (built in") || !strings.Contains(stderr, "Successfully installed cbtiny-2.0") {
+		t.Fatalf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	if stdout, stderr, code := run("exec", "--session", "s", "--image", "ml", "import cbtiny; print(cbtiny.answer)"); code != 0 || strings.TrimSpace(stdout) != "42" {
+		t.Errorf("exec: exit status %d, %q, %q", code, stdout, stderr)
+	}
+	if stdout, stderr, code := run("images", "install", "s", "cbtiny<2", "--move"); code != 0 || !strings.Contains(stdout, "Session s now runs in it") {
+		t.Errorf("install: exit status %d, %q, %q", code, stdout, stderr)
+	}
+	if stdout, _, code := run("images", "ls"); code != 0 || !strings.Contains(stdout, "session-s") || !strings.Contains(stdout, "pip:cbtiny<2") {
+		t.Errorf("ls: exit status %d, %q", code, stdout)
+	}
+	if stdout, _, code := run("images", "rm", "ml", "session-s"); code != 0 || strings.Count(stdout, "is deleted") != 2 {
+		t.Errorf("rm: exit status %d, %q", code, stdout)
+	}
+	if _, stderr, code := run("images", "create", "ml", "--", "--index-url=https://evil.example/"); code != 2 || !strings.Contains(stderr, "options cannot be given") {
+		t.Errorf("an option: exit status %d, %q", code, stderr)
+	}
+	if stdout, _, code := run("exec", "--session", "s", "import cbtiny; print(cbtiny.answer)"); code != 0 || !strings.Contains(stdout, "41") {
+		t.Errorf("a session whose image was deleted: exit status %d, %q", code, stdout)
+	}
+}

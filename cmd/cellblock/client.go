@@ -218,13 +218,18 @@ func readResource(ctx context.Context, c *client.Client, session, part string) (
 
 // withClient runs what a command does with the server, until it is done or interrupted.
 func (o connection) withClient(cmd *cobra.Command, do func(ctx context.Context, c *client.Client) error) error {
+	return o.withClientHearing(cmd, nil, do)
+}
+
+// withClientHearing is withClient for a command that hears the server's notifications.
+func (o connection) withClientHearing(cmd *cobra.Command, notified func(mcp.JSONRPCNotification), do func(ctx context.Context, c *client.Client) error) error {
 	cfg, err := configFor(cmd)
 	if err != nil {
 		return err
 	}
 	ctx, _, release := stopSignals(cmd.Context())
 	defer release()
-	c, err := o.dial(ctx, cfg, nil)
+	c, err := o.dial(ctx, cfg, notified)
 	if err != nil {
 		return err
 	}
