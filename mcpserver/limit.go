@@ -57,6 +57,27 @@ func (l *Limiter) take(o sessions.Owner, now time.Time) (wait time.Duration, fir
 	return time.Duration(missing / float64(b.Limit()) * float64(time.Second)), first
 }
 
+// Count counts a call of an owner, and returns an error of kind Busy for one that is too many.
+func (l *Limiter) Count(o sessions.Owner) error {
+	if refused, _ := l.count(o); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+// count is Count that also tells whether the call is the first that is refused.
+func (l *Limiter) count(o sessions.Owner) (refused *fault.Error, first bool) {
+	if l == nil {
+		return nil, false
+	}
+	wait, first := l.take(o, time.Now())
+	if wait == 0 {
+		return nil, false
+	}
+	return fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", l.perMinute, l.burst).
+		WithHint("%s%s%s", waitBefore, waitText(wait), waitAfter), first
+}
+
 // sweep forgets owners who have not called for so long that their bucket is full again, as a new one is.
 func (l *Limiter) sweep(now time.Time) {
 	fill := time.Duration(float64(l.burst) / float64(l.perMinute) * float64(time.Minute))
@@ -116,12 +137,10 @@ func (s *service) excess(ctx context.Context, describe func(*auditEntry)) error 
 	if err != nil {
 		return err
 	}
-	wait, first := s.Limiter.take(owner, time.Now())
-	if wait == 0 {
+	refused, first := s.Limiter.count(owner)
+	if refused == nil {
 		return nil
 	}
-	refused := fault.New(fault.Busy, "too many calls: %d a minute are allowed, %d at once", s.Limiter.perMinute, s.Limiter.burst).
-		WithHint("%s%s%s", waitBefore, waitText(wait), waitAfter)
 	if first && s.Audit != nil {
 		e := s.auditEntry(ctx)
 		describe(&e)

@@ -36,6 +36,9 @@ func (v *Viewer) act(rt route, w http.ResponseWriter, r *http.Request, who visit
 	if rt.scope != signedIn {
 		entry.Scope = rt.scope
 	}
+	if err := v.Limiter.Count(who.owner); err != nil {
+		return err
+	}
 	if err := v.Audit.Require(r.Context(), entry); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type pages struct {
 	handler  http.Handler
 	sessions *sessions.Manager
 	signIns  *signin.Store
+	codes    string // the folder of signIns
 }
 
 func newPages(t *testing.T) *pages {
@@ -46,7 +47,8 @@ func newPages(t *testing.T) *pages {
 		provisioner.StopAll()
 	})
 	p := &pages{t: t, sessions: m}
-	if p.signIns, err = signin.Open(t.TempDir()); err != nil {
+	p.codes = t.TempDir()
+	if p.signIns, err = signin.Open(p.codes); err != nil {
 		t.Fatal(err)
 	}
 	p.viewer = New(Config{

@@ -1,0 +1,172 @@
+package viewer
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellblock/web/viewer/signin"
+)
+
+// page asks for a page as a browser does that follows a link from somewhere.
+func (b *browser) page(method, path, from string, form url.Values) *httptest.ResponseRecorder {
+	b.t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8787"+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Accept", "text/html")
+	r.Header.Set("Sec-Fetch-Site", from)
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if b.secret != "" {
+		r.AddCookie(&http.Cookie{Name: b.viewer.cookie, Value: b.secret})
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	return w
+}
+
+func (p *pages) code(token string) string {
+	p.t.Helper()
+	code, err := signin.NewCode(p.codes, token)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return code
+}
+
+// Nobody gets anything without a sign-in but the way to one, and nobody changes anything without its token.
+func TestStrangersAndForgers(t *testing.T) {
+	p := newPages(t)
+	stranger, forger := &browser{pages: p}, p.signIn("ann", all...)
+	forger.csrf = ""
+	for _, r := range p.viewer.table {
+		method, path, _ := strings.Cut(strings.NewReplacer("{id}", "s", "{$}", "").Replace(r.pattern), " ")
+		if strings.Contains(path, "{") || r.scope == anybody {
+			continue
+		}
+		if w := stranger.send(method, path, nil); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s answers strangers with %d", r.pattern, w.Code)
+		}
+		if method == http.MethodGet {
+			if r.action != "" {
+				t.Errorf("%s changes something by a GET", r.pattern)
+			}
+			continue
+		}
+		if w := forger.send(method, path, nil); w.Code != http.StatusForbidden {
+			t.Errorf("%s takes what has no token: %d", r.pattern, w.Code)
+		}
+		quiet := []string{"/signout", "/s/s/complete", "/s/s/inspect", "/s/s/upload"} // of an upload its end is told
+		if r.action == "" && !slices.Contains(quiet, path) {
+			t.Errorf("%s names no action for the audit log", r.pattern)
+		}
+	}
+}
+
+// A link signs in whoever follows it from a terminal, once. What looks ahead does not use it up, and who comes from another site is
+// asked.
+func TestLink(t *testing.T) {
+	p := newPages(t)
+	b := &browser{pages: p}
+	link := "/signin?code=" + p.code("ann sessions:read")
+	if w := b.page("HEAD", link, "none", nil); w.Code != 200 || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("HEAD: %d", w.Code)
+	}
+	if w := b.page("GET", link, "cross-site", nil); w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.Contains(w.Body.String(), "Continue") {
+		t.Errorf("from another site: %d", w.Code)
+	}
+	w := b.page("GET", link, "none", nil)
+	cookie := w.Header().Get("Set-Cookie")
+	if w.Code != http.StatusSeeOther || !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") || strings.Contains(cookie, "ann") {
+		t.Fatalf("%d, %s", w.Code, cookie)
+	}
+	if w := b.page("GET", link, "none", nil); w.Code != http.StatusUnauthorized || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("again: %d", w.Code)
+	}
+	form := url.Values{"code": {p.code("ann sessions:read")}}
+	if w := b.page("POST", "/signin", "cross-site", form); w.Code != http.StatusForbidden {
+		t.Errorf("posted by another site: %d", w.Code)
+	}
+	if w := b.page("POST", "/signin", "same-origin", form); w.Code != http.StatusSeeOther {
+		t.Errorf("confirmed: %d", w.Code)
+	}
+}
+
+// Pages come under a strict policy; one that another site links to is loaded once more, because the cookie stayed back.
+func TestPages(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "hers", "print a")
+	ann, bob := p.signIn("ann", all...), p.signIn("bob", "sessions:read")
+	w := ann.page("GET", "/", "none", nil)
+	csp := w.Header().Get("Content-Security-Policy")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `data-id="hers"`) || !strings.Contains(w.Body.String(), "New session") ||
+		!strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "require-trusted-types-for") {
+		t.Errorf("%d, %s\n%s", w.Code, csp, w.Body)
+	}
+	if body := bob.page("GET", "/", "none", nil).Body.String(); strings.Contains(body, "hers") || strings.Contains(body, "New session") {
+		t.Errorf("bob sees:\n%s", body)
+	}
+	if w := bob.page("GET", "/s/hers", "none", nil); w.Code != http.StatusNotFound {
+		t.Errorf("bob opens ann's session: %d", w.Code)
+	}
+	if w := bob.page("GET", "/server", "none", nil); w.Code != http.StatusForbidden {
+		t.Errorf("bob sees the server: %d", w.Code)
+	}
+	if w := p.signIn("op", "sessions:admin").page("GET", "/server", "none", nil); w.Code != 200 || !strings.Contains(w.Body.String(), "hers") {
+		t.Errorf("the operator does not: %d", w.Code)
+	}
+	stranger := &browser{pages: p}
+	if w := stranger.page("GET", "/s/hers", "cross-site", nil); w.Code != 200 || !strings.Contains(w.Body.String(), `content="0;url=/s/hers"`) {
+		t.Errorf("linked from another site: %d\n%s", w.Code, w.Body)
+	}
+	if w := stranger.page("GET", "/nothing", "none", nil); w.Code != http.StatusNotFound {
+		t.Errorf("nothing: %d", w.Code)
+	}
+	if w := stranger.page("GET", assetPath("app.js"), "same-origin", nil); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") ||
+		!strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
+		t.Errorf("an asset: %d %v", w.Code, w.Header())
+	}
+	if w := stranger.page("GET", "/assets/0/..%2ftemplates%2flayout.html", "none", nil); w.Code != http.StatusNotFound {
+		t.Errorf("no asset: %d", w.Code)
+	}
+}
+
+// Sessions are begun, restarted and closed, by who may.
+func TestBeginAndEnd(t *testing.T) {
+	p := newPages(t)
+	ann := p.signIn("ann", all...)
+	ann.want(403, "POST", "/sessions", map[string]any{"language": "bash"})
+	ann.want(400, "POST", "/sessions", map[string]any{"language": "python", "session_id": "../x"})
+	if body := ann.want(200, "POST", "/sessions", map[string]any{"language": "python", "session_id": " mine "}); !strings.Contains(body, `"mine"`) {
+		t.Errorf("begun: %s", body)
+	}
+	ann.want(200, "POST", "/s/mine/restart", nil)
+	ann.want(200, "POST", "/s/mine/interrupt", nil)
+	p.signIn("bob", all...).want(404, "POST", "/s/mine/close", nil)
+	p.signIn("ann", "sessions:read").want(403, "POST", "/s/mine/close", nil)
+	ann.want(200, "POST", "/s/mine/close", nil)
+	ann.want(404, "POST", "/s/mine/restart", nil)
+}
+
+// The viewer takes what is its own, and every page that a person asks for; the rest is for programs.
+func TestHas(t *testing.T) {
+	v := newPages(t).viewer
+	for _, tt := range []struct {
+		method, path, accept string
+		want                 bool
+	}{
+		{"GET", "/", "text/html", true}, {"GET", "/", "*/*", false}, {"GET", "/s/x", "*/*", true}, {"GET", "/nothing", "text/html", true},
+		{"GET", "/nothing", "*/*", false}, {"POST", "/nothing", "text/html", false}, {"GET", "//s/x", "text/html", false},
+		{"GET", "/s/../x", "text/html", false}, {"GET", "/s/.x", "text/html", true}, {"POST", "/signout", "*/*", true},
+	} {
+		r := httptest.NewRequest(tt.method, "http://h/", nil)
+		r.URL.Path = tt.path
+		r.Header.Set("Accept", tt.accept)
+		if got := v.Has(r); got != tt.want {
+			t.Errorf("%s %s (%s): %v", tt.method, tt.path, tt.accept, got)
+		}
+	}
+}
