@@ -56,7 +56,10 @@ var errChosen = errors.New("the session was made of something else meanwhile")
 // names. One that was closed can be made of something else. The error is Conflict when the request names something else than
 // the session has.
 func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err error) {
-	had, closed := m.chosen(ctx, key{o, r.SessionID})
+	had, closed, err := m.chosen(ctx, key{o, r.SessionID})
+	if err != nil {
+		return c, err
+	}
 	c = Choice{Language: r.Language, Profile: cmp.Or(r.Profile, had.Profile, DefaultProfile)}
 	if r.Image != "" {
 		if c.Image, err = m.image(ctx, o, r.Language, r.Image); err != nil {
@@ -81,27 +84,29 @@ func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err
 }
 
 // chosen is what the session of an id was made of, and whether it is closed; the zero Choice if there is none, or it is
-// minted only now.
-func (m *Manager) chosen(ctx context.Context, k key) (had Choice, closed bool) {
+// minted only now. The error is Unavailable where there was one of which that cannot be known now: it is not made of something
+// else for that.
+func (m *Manager) chosen(ctx context.Context, k key) (had Choice, closed bool, err error) {
 	if k.id == "" {
-		return Choice{}, false
+		return Choice{}, false, nil
 	}
 	m.mu.Lock()
 	s := m.sessions[k]
 	m.mu.Unlock()
 	if s != nil {
-		return s.choice, s.ended()
+		return s.choice, s.ended(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	past, err := m.stored(ctx, k.owner, k.id)
-	if err != nil {
-		if fault.KindOf(err) != fault.NotFound {
-			m.cfg.Logger.Error("what a session was made of cannot be read", "session", k.id, "error", err)
-		}
-		return Choice{}, false
+	switch {
+	case err == nil:
+		return past.choice(), !past.Closed.IsZero() || !m.offers(past.choice()), nil
+	case fault.KindOf(err) != fault.NotFound && m.workspaces.known(k):
+		return Choice{}, false, fault.New(fault.Unavailable, "what session %q is made of cannot be read: %w", k.id, err).
+			WithHint("try again later, or use another session_id")
 	}
-	return past.choice(), !past.Closed.IsZero() || !m.offers(past.choice())
+	return Choice{}, false, nil
 }
 
 // refuse is the error of a request for something else than the session has.

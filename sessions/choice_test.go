@@ -289,3 +289,32 @@ func TestPoolByChoice(t *testing.T) {
 		shutdown(t, m)
 	})
 }
+
+// unread is a store in which nothing can be looked up.
+type unread struct{ sessions.Store }
+
+func (unread) Session(context.Context, sessions.Owner, string) (sessions.StoredSession, error) {
+	return sessions.StoredSession{}, fault.New(fault.Unavailable, "the history could not be read")
+}
+
+// While the history cannot be read, a session that there was is not made of something else, and new ones are made.
+func TestChoiceThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(choices)
+		large := sessions.Python("s", "x")
+		large.Profile = "large"
+		sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, large))
+		if err := os.WriteFile(filepath.Join(l.p.Specs()[0].Workspace, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shutdown(t, m)
+		l.kill()
+		m = l.begin(choices, func(c *sessions.Config) { c.Store = unread{c.Store} })
+		if _, err := m.Execute(t.Context(), sessions.Alice, sessions.Python("s", "x")); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), `"s"`) {
+			t.Errorf("got %v", err)
+		}
+		sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("new", "x")))
+		shutdown(t, m)
+	})
+}

@@ -24,6 +24,8 @@ import (
 type sessionRow struct {
 	ID          string  `json:"session_id"`
 	Language    string  `json:"language"`
+	Profile     string  `json:"profile,omitempty"`
+	Image       string  `json:"image,omitempty"`
 	State       string  `json:"state"`
 	Executions  int     `json:"executions"`
 	Generation  int     `json:"generation"`
@@ -187,6 +189,12 @@ func showSession(ctx context.Context, c *client.Client, id string, limit int) (s
 // line says in a line what is known of a session.
 func (r sessionRow) line() string {
 	parts := []string{r.ID, r.Language, r.State, fmt.Sprintf("created %s", since(r.Created)), fmt.Sprintf("used %s", since(r.LastUsed))}
+	if r.Profile != "" {
+		parts = append(parts, "profile "+r.Profile)
+	}
+	if r.Image != "" {
+		parts = append(parts, "image "+r.Image)
+	}
 	switch {
 	case r.Ended != "":
 		parts[2] = fmt.Sprintf("ended %s: %s", since(r.Ended), r.Why)
