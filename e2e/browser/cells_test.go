@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"io"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 
 	"cellblock/e2e/rig"
 )
@@ -80,19 +83,22 @@ func TestOutputsThatReplaceOthers(t *testing.T) {
 func TestConnectionLostAndFound(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
-	p := s.signIn(t)
 	s.python(t, c, "lost", "print('first')")
-	p.expects("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "Failed to fetch")
+	line := newLine(t, strings.TrimPrefix(s.base, "http://"))
+	p := (&site{s.Server, "http://" + line.addr}).stranger(t)
+	p.expects("ERR_", "Failed to fetch")
+	p.do(chromedp.Navigate(strings.Replace(s.link(t), s.base, p.site.base, 1)), chromedp.WaitVisible("#main h1"))
 	p.open("/s/lost")
 	p.untilText("#c1 .outputs", "first")
 	s.start(t, c, "lost", "import os, time\nfor i in range(100000):\n    if os.path.exists('stop'): break\n    print('line', i, flush=True); time.sleep(0.01)\nprint('the end', i)")
 	p.untilText("#c2 .outputs", "line 3")
-	p.offline(true)
+	line.cut()
+	p.untilText("#link-state", "Reconnecting")
 	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "lost", "path": "stop", "content": "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.python(t, c, "lost", "print('while it was away')")
-	p.offline(false)
+	line.mend()
 	p.untilText("#c3 .outputs", "while it was away")
 	p.untilText("#c2 .outputs", "the end")
 	p.until("document.querySelector('#c2 .cell-status').innerText === 'ok'")
@@ -101,8 +107,86 @@ func TestConnectionLostAndFound(t *testing.T) {
 	}
 }
 
-// offline cuts the tab's connections, and those of the worker that all tabs share.
-func (p *tab) offline(off bool) {
-	p.t.Helper()
-	p.do(network.Enable(), network.EmulateNetworkConditions(off, 0, -1, -1))
+// line carries connections to a server, until it is cut.
+type line struct {
+	addr, target string
+	mu           sync.Mutex
+	down         bool
+	open         map[net.Conn]bool
+}
+
+func newLine(t *testing.T, target string) *line {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{addr: listener.Addr().String(), target: target, open: map[net.Conn]bool{}}
+	var carried sync.WaitGroup
+	carried.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			carried.Go(func() { l.carry(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		l.cut()
+		carried.Wait()
+	})
+	return l
+}
+
+// carry connects one end to the other until either, or the line, ends.
+func (l *line) carry(near net.Conn) {
+	defer near.Close()
+	far, err := net.Dial("tcp", l.target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	if !l.add(near, far) {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(near, far) // however it ends, it has ended
+		near.Close()
+	})
+	_, _ = io.Copy(far, near)
+	far.Close()
+	back.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, near)
+	delete(l.open, far)
+}
+
+// add notes a connection, unless the line is cut.
+func (l *line) add(ends ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, end := range ends {
+		l.open[end] = true
+	}
+	return !l.down
+}
+
+// cut ends all connections, and lets none through until mend.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for end := range l.open {
+		end.Close()
+	}
+}
+
+func (l *line) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
 }
