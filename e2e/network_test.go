@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -65,6 +66,12 @@ func networkConfig(t *testing.T, o *outside) string {
       hosts: ["%[1]s", "127.0.0.1", "nowhere.invalid", "169.254.169.254"]
       private: ["%[1]s:%[2]d", "%[1]s:%[3]d", "127.0.0.1"]
 `, hostAddress, port(o.plain), port(o.secure))
+	authority := filepath.Join(filepath.Dir(file), "authority.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.secure.Certificate().Raw})
+	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text += "network: {ca_file: " + authority + "}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +103,8 @@ func TestNetworkByProfile(t *testing.T) {
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		wantText(t, far(t, c, "n", fetching+fmt.Sprintf("print(get(%q), get(%q))", o.plain.URL+"/hello?name=plain", o.secure.URL+"/hello?name=tls")).Text, "hello plain hello tls")
+		// The host's certificate is trusted, as the configuration says; it is for another address, which is all that is wrong.
+		wantText(t, far(t, c, "n", fmt.Sprintf("try: urllib.request.urlopen(%q)\nexcept OSError as e: print(e)", o.secure.URL)).Text, "IP address mismatch")
 		own := s.URL[strings.LastIndexByte(s.URL, ':')+1 : strings.LastIndexByte(s.URL, '/')]
 		refused := far(t, c, "n", fmt.Sprintf(`
 for url in ("http://pypi.example/", "https://pypi.example/", "http://169.254.169.254/latest/meta-data/", "http://nowhere.invalid/", "http://%[1]s:1/"):

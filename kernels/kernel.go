@@ -77,6 +77,8 @@ type Spec struct {
 	// Egress has the shim open a proxy on the sandbox's loopback, and tell the kernel of it by HTTP_PROXY and the like. Whether
 	// anything can be reached through it is decided where the connections come out (Client.ServeEgress).
 	Egress bool
+	// Authorities are certificates (PEM) that programs trust besides those of the image, where Egress is set.
+	Authorities string
 	// Patience is how long the kernel goes on when no server is connected to it; then its shim ends it. 0: for ever.
 	Patience time.Duration
 	// Labels are kept with the kernel where the provisioner can (container labels). No secrets.

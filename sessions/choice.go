@@ -26,10 +26,14 @@ func (s StoredSession) choice() Choice {
 // spec is what kernels of a choice are launched as, without what is each one's own.
 func (m *Manager) spec(c Choice) kernels.Spec {
 	runtime, profile := m.cfg.Runtimes[c.Language], m.cfg.Profiles[c.Profile]
-	return kernels.Spec{
+	spec := kernels.Spec{
 		Kernelspec: runtime.Kernelspec, Image: cmp.Or(c.Image, runtime.Image), Limits: profile.Limits, Env: m.environment(runtime, profile),
 		Egress: profile.Network.Open(), Mounts: profile.Mounts, Runtime: profile.Runtime, Devices: profile.Devices, Patience: max(m.cfg.Unattended, 0),
 	}
+	if spec.Egress {
+		spec.Authorities = m.cfg.Authorities
+	}
+	return spec
 }
 
 // environment is what is added to the environment of a runtime's kernels under a profile.

@@ -61,6 +61,8 @@ type Config struct {
 	Env map[string]string
 	// Gateway connects what kernels want to reach, by their profiles' Network. Nil: nothing is reached, whatever that says.
 	Gateway *egress.Gateway
+	// Authorities are certificates (PEM) that kernels with a network trust besides their image's.
+	Authorities string
 	// DataDir holds the workspaces, in its folder "workspaces".
 	DataDir string
 	// DefaultTimeout is how long a cell may run when its request does not say (600 s), MaxTimeout the most that a request

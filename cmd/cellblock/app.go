@@ -106,9 +106,13 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if cfg.Metrics.Enabled {
 		a.metrics = metrics.New(version)
 	}
+	authorities, err := cfg.Network.authorities()
+	if err != nil {
+		return err
+	}
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(), Image: a.resolveImage(),
-		Gateway: gateway, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
+		Gateway: gateway, Authorities: authorities, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
 		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife),
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
 		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning), MaxQueue: orNone(cfg.Sessions.MaxQueue),

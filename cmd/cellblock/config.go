@@ -128,6 +128,8 @@ type NetworkConfig struct {
 	// Proxy and NoProxy are those of egress.Config.
 	Proxy   string `koanf:"proxy"`
 	NoProxy string `koanf:"no_proxy"`
+	// CAFile is a file of certificates (PEM) that kernels with a network trust besides their image's; empty: no more.
+	CAFile string `koanf:"ca_file"`
 }
 
 // HTTPConfig bounds what clients hold at the same time (web.Limits); 0: no limit.
@@ -237,7 +239,7 @@ func defaults() map[string]any {
 		"profiles.session.file_size": "4GB", "profiles.session.tmp": "256MB", "profiles.session.files": 4096,
 		"profiles.isolated.memory": "512MB", "profiles.isolated.cpus": 0.5, "profiles.isolated.pids": 128, "profiles.isolated.once": true,
 		"profiles.development.memory": "4GB", "profiles.development.network.mode": "internet", "mount_roots": []string{},
-		"network.proxy": "", "network.no_proxy": "",
+		"network.proxy": "", "network.no_proxy": "", "network.ca_file": "",
 		"log.level": "info", "log.format": "text", "images_allowed": []string{},
 	}
 	maps.Copy(all, imagesBuildDefaults)

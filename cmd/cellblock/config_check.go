@@ -96,6 +96,9 @@ func (c *Config) check() error {
 	if err := c.checkProfiles(); err != nil {
 		return err
 	}
+	if _, err := c.Network.authorities(); err != nil {
+		return err
+	}
 	if _, err := egress.New(c.egress()); err != nil {
 		return fault.New(fault.Invalid, "configuration: %w", err).WithHint("%s", fault.Hint(err))
 	}

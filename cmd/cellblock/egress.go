@@ -1,18 +1,46 @@
 package main
 
 import (
+	"crypto/x509"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"cellblock/audit"
 	"cellblock/egress"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // egress is what the configuration says of a gateway.
 func (c *Config) egress() egress.Config {
 	return egress.Config{Proxy: c.Network.Proxy, NoProxy: c.Network.NoProxy}
+}
+
+// maxCAFile bounds network.ca_file, which travels to each kernel in a variable, in bytes.
+const maxCAFile = 64 << 10
+
+// authorities reads the certificates that kernels trust besides their image's.
+func (n NetworkConfig) authorities() (string, error) {
+	if n.CAFile == "" {
+		return "", nil
+	}
+	f, err := os.Open(n.CAFile)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "configuration: network.ca_file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxCAFile+1))
+	if err != nil {
+		return "", fault.New(fault.Invalid, "configuration: network.ca_file: %w", err)
+	}
+	if len(text) > maxCAFile || !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return "", fault.New(fault.Invalid, "configuration: network.ca_file: %s has no certificates (PEM), or more than %s", n.CAFile, words.Bytes(maxCAFile)).
+			WithHint("Name a file with the certificates of your own authorities alone: those of the images are trusted anyway.")
+	}
+	return string(text), nil
 }
 
 // gateway returns what connects kernels to hosts. Where this server listens nothing is connected to.

@@ -202,7 +202,7 @@ func (p plan) shimConfig() string {
 		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files}, Seccomp: true,
 	}
 	if p.spec.Egress {
-		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort}
+		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort, Authorities: p.spec.Authorities}
 	}
 	if p.socket != "" {
 		c.Listen, c.PeerOutside = "take:"+socketDir+"/"+socketName, true

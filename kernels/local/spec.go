@@ -146,7 +146,7 @@ func (p *Provisioner) shimConfig(spec kernels.Spec, place shimPlace) stream.Conf
 		PeerOutside: p.cfg.Sandbox != SandboxNone, PatienceMS: spec.Patience.Milliseconds(),
 	}
 	if spec.Egress && p.cfg.Sandbox != SandboxNone { // without a sandbox the network is the host's, and so are its ports
-		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort}
+		c.Egress = &stream.Egress{Proxy: stream.DefaultProxyPort, Authorities: spec.Authorities}
 	}
 	if k.Transport != "" {
 		c.Transport = k.Transport

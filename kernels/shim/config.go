@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -127,8 +128,9 @@ func environment(c stream.Config) []string {
 	if c.Egress == nil {
 		return c.Env
 	}
-	env := slices.Clone(c.Env)
-	for name, value := range egressEnv(*c.Egress) {
+	env, added := slices.Clone(c.Env), egressEnv(*c.Egress)
+	maps.Copy(added, authoritiesEnv(c))
+	for name, value := range added {
 		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 		env = append(env, name+"="+value)
 	}

@@ -85,6 +85,10 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 	if err != nil {
 		return fmt.Errorf("offering the stream: %w", err)
 	}
+	if err := writeAuthorities(c); err != nil {
+		ln.Close()
+		return err
+	}
 	s := newShim(c, log, dial)
 	if s.egress, err = openEgress(c.Egress, log); err != nil { // before anybody's code could take the port
 		ln.Close()

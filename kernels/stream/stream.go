@@ -327,6 +327,8 @@ type Egress struct {
 	// Proxy is the port of 127.0.0.1 at which the server speaks HTTP and SOCKS5 through the tunnel. The kernel's environment
 	// names it (HTTP_PROXY and the like).
 	Proxy int `json:"proxy"`
+	// Authorities are certificates (PEM) that the kernel's programs trust besides those of the image.
+	Authorities string `json:"authorities,omitempty"`
 }
 
 // DefaultProxyPort is the port that Egress.Proxy has where nothing speaks against it.
