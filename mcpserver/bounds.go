@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"slices"
 	"strings"
 
 	"cellblock/internal/words"
@@ -16,7 +17,9 @@ type bounds struct {
 func (s *service) bounds(profile string) bounds {
 	cfg := s.Sessions.Config()
 	l := cfg.Profiles[profile].Limits
-	return bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
+	b := bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
+	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
+	return b
 }
 
 // spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that

@@ -13,6 +13,7 @@ import (
 	"cellblock/images/derived"
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
+	"cellblock/sessions"
 )
 
 // fakeLibrary is an ImageLibrary that notes what it is asked, and says what it is told to.
@@ -152,5 +153,20 @@ func TestImagesNeedAnEngine(t *testing.T) {
 		"install_package": {"session_id": "s", "packages": []string{"x"}},
 	} {
 		w.call(tool, args).expect(t, true, "in no images", "container engine")
+	}
+}
+
+// Whoever misses a package, and can have one, is told how.
+func TestMissingPackageIsToldOfImages(t *testing.T) {
+	for _, here := range []bool{false, true} {
+		w := newWorld(t)
+		w.service.Toolsets = toolsets
+		if here {
+			withImages(w)
+		}
+		said := w.service.bounds(sessions.DefaultProfile).network.missing("polars", "%pip install polars", "there")
+		if strings.Contains(said, "install_package gets") != here {
+			t.Errorf("images %v: %s", here, said)
+		}
 	}
 }

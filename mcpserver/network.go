@@ -14,6 +14,8 @@ type network struct {
 	hosts []string
 	// elsewhere are the profiles that have a network, in order.
 	elsewhere []string
+	// images tells that packages can be got into a session's image.
+	images bool
 }
 
 func networkOf(cfg sessions.Config, profile string) network {
@@ -55,7 +57,15 @@ func (n network) missing(name, install, instead string) string {
 		return name + " is not installed: try " + install + "."
 	}
 	return name + " is not installed, and the kernel has no network to install it: use what is " + instead +
-		". Other packages come with the kernels' image, which is the operator's." + n.alternative()
+		". " + n.imageHint() + n.alternative()
+}
+
+// imageHint says how packages get into a kernel's image.
+func (n network) imageHint() string {
+	if n.images {
+		return "install_package gets further ones into the session's image."
+	}
+	return "Other packages come with the kernels' image, which is the operator's."
 }
 
 // installHint is for a program that could install nothing.
@@ -64,5 +74,5 @@ func (n network) installHint() string {
 		return ""
 	}
 	return "Nothing can be installed, as the kernel has no network: use what is there (importlib.metadata.distributions() " +
-		"lists it), or put a pure Python module into the workspace. Other packages come with the kernels' image, which is the operator's." + n.alternative()
+		"lists it), or put a pure Python module into the workspace. " + n.imageHint() + n.alternative()
 }

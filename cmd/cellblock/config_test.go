@@ -231,3 +231,24 @@ func TestFlagsAreKeys(t *testing.T) {
 		})
 	}
 }
+
+func TestImagesBuildSettings(t *testing.T) {
+	for file, want := range map[string]string{
+		"images_build: {max: 0}":                     "images_build.max is 0",
+		"images_build: {limit: 1s}":                  "images_build.limit is 1s",
+		"images_build: {memory: 1MB}":                "images_build.memory",
+		"images_build: {keep_age: 1s}":               "images_build.keep_age is 1s",
+		"images_build: {pip_index_url: index}":       "images_build.pip_index_url is no address",
+		"images_build: {ca_file: /no/such/file}":     "images_build.ca_file",
+		"images_build: {pip_index: https://x}":       "images_build.pip_index",
+		"images_build: {keep_age: 0, keep_bytes: 0}": "",
+	} {
+		if _, err := load(t, file, nil); want == "" && err != nil || want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	cfg, err := load(t, "", []string{"CELLBLOCK_IMAGES_BUILD_PIP_INDEX_URL=https://index.example/simple", "CELLBLOCK_IMAGES_ALLOWED=team/*,other:1", "CELLBLOCK_IMAGES_PYTHON=mine:1"})
+	if err != nil || cfg.ImagesBuild.PipIndexURL != "https://index.example/simple" || len(cfg.ImagesAllowed) != 2 || cfg.Images["python"] != "mine:1" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}

@@ -53,6 +53,9 @@ type Step struct {
 	Argv, Env []string
 }
 
+// derivedPrefix begins the names of images that a server made of others, and removes when nobody uses them.
+const derivedPrefix = "cellblock-derived-"
+
 // ScratchDir is a folder that only a build has. It is removed before the image is made.
 const ScratchDir = "/cellblock-build"
 

@@ -98,6 +98,10 @@ func imageError(host, image string, err error) error {
 	if !cerrdefs.IsNotFound(err) {
 		return engineError(host, err)
 	}
-	return fault.New(fault.Unavailable, "the engine at %s has no image %s: %w", host, image, err).
+	f := fault.New(fault.Unavailable, "the engine at %s has no image %s: %w", host, image, err)
+	if strings.HasPrefix(image, derivedPrefix) {
+		return f.WithHint("It has been removed, most likely because nobody had used it for long: make it again from the same packages (create_image), or use another session_id.")
+	}
+	return f.
 		WithHint("Build it: make image (scripts/image.sh), with DOCKER_HOST=%s; or pull it if it is somebody else's.", host)
 }
