@@ -225,11 +225,11 @@ func readLines(ctx context.Context, in io.Reader, most int, lines chan<- []byte)
 	}
 }
 
-// readLine reads to the next line break. Of a line that is longer than most it keeps nothing.
+// readLine reads to the next line break, which does not count. Of a line that is longer than most it keeps nothing.
 func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > most+1 {
+		if len(line)+len(bytes.TrimSuffix(part, []byte("\n"))) > most {
 			line, long = nil, true
 		}
 		if !long {

@@ -268,7 +268,7 @@ func FuzzReadLine(f *testing.F) {
 		most = min(max(most, 0), 1000)
 		var want []string
 		for line := range strings.SplitSeq(string(in), "\n") {
-			if trimmed := strings.TrimSpace(line); len(line) > most+1 {
+			if trimmed := strings.TrimSpace(line); len(line) > most {
 				want = append(want, "too long")
 			} else if trimmed != "" {
 				want = append(want, trimmed)
