@@ -2,9 +2,9 @@ package sessions
 
 import (
 	"context"
+	"iter"
 	"slices"
 
-	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
 
@@ -84,26 +84,26 @@ type FoundOutput struct {
 	StoredOutput
 }
 
-// FindOutputs returns the outputs of a session that a query asks for, the last first. It finds those that are stored: nothing without
-// a Store, and NotFound when the session is not in it. What a store cannot read is left out.
-func (m *Manager) FindOutputs(ctx context.Context, o Owner, id string, q OutputQuery) ([]FoundOutput, error) {
-	if m.cfg.Store == nil {
-		return nil, nil
-	}
-	if err := ValidateID(id); err != nil {
-		return nil, err
-	}
-	past, err := m.stored(ctx, o, id)
-	if err != nil {
-		return nil, err
-	}
-	var found []FoundOutput
-	for out, err := range m.cfg.Store.FindOutputs(ctx, past.Ref, q) {
-		if err == nil {
-			found = append(found, out)
-		} else if fault.KindOf(err) == fault.Cancelled || ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+// FindOutputs yields the outputs of a session that a query asks for, the last first. It finds those that are stored: nothing without a
+// Store. What the store cannot read is left out; an error is the last that is yielded, NotFound when the session is not stored.
+func (m *Manager) FindOutputs(ctx context.Context, o Owner, id string, q OutputQuery) iter.Seq2[FoundOutput, error] {
+	return func(yield func(FoundOutput, error) bool) {
+		if m.cfg.Store == nil {
+			return
+		}
+		past, err := m.stored(ctx, o, id)
+		if err != nil {
+			yield(FoundOutput{}, err)
+			return
+		}
+		for out, err := range m.cfg.Store.FindOutputs(ctx, past.Ref, q) {
+			if ctx.Err() != nil {
+				yield(FoundOutput{}, context.Cause(ctx))
+				return
+			}
+			if err == nil && !yield(out, nil) {
+				return
+			}
 		}
 	}
-	return found, nil
 }

@@ -74,8 +74,8 @@ func scripted(out kernels.Output) string {
 
 var scriptEnd = strings.NewReplacer("</script", `<\/script`, "</SCRIPT", `<\/SCRIPT`, "<!--", `<\!--`)
 
-// MinLibrary is the least size of an output that is taken for a library, in bytes.
-const MinLibrary = 20 << 10
+// minLibrary is the least size of an output that is taken for a library, in bytes.
+const minLibrary = 20 << 10
 
 // IsLibrary tells whether an output only loads the library that later outputs of the same kernel need: Plotly's and Bokeh's first.
 func IsLibrary(out kernels.Output) bool {
@@ -83,10 +83,10 @@ func IsLibrary(out kernels.Output) bool {
 		return true
 	}
 	source := out.Data["text/html"]
-	if len(source) < MinLibrary {
+	if len(source) < minLibrary {
 		return false
 	}
-	head := string(source[:MinLibrary])
+	head := string(source[:minLibrary])
 	return strings.Contains(head, "window.PlotlyConfig") && !strings.Contains(head, "newPlot(")
 }
 

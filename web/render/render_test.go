@@ -95,7 +95,7 @@ func TestForms(t *testing.T) {
 		"only text":             {Bundle(bundle("text/plain", "a\x1b[1mb"), there{}), `a<span class="term-fg1">b</span>`},
 		"a PDF":                 {Bundle(bundle("application/pdf", "AAAA"), there{}), `<a download href="/there/raw?mime=application%2Fpdf">application/pdf</a>`},
 		"Plotly without HTML":   {Bundle(bundle("application/vnd.plotly.v1+json", map[string]any{"data": 1}), there{}), `pio.renderers.default`},
-		"a library is no noise": {Bundle(bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", MinLibrary)), there{}), `was loaded here`},
+		"a library is no noise": {Bundle(bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", minLibrary)), there{}), `was loaded here`},
 	} {
 		if !strings.Contains(string(tt.made), tt.want) {
 			t.Errorf("%s is\n%s\nwant in it\n%s", name, tt.made, tt.want)
@@ -150,7 +150,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestFrameOf(t *testing.T) {
-	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", MinLibrary)+"</script>")
+	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", minLibrary)+"</script>")
 	if !IsLibrary(library) || IsLibrary(bundle("text/html", "<p>")) {
 		t.Error("libraries are not told from others")
 	}

@@ -19,6 +19,9 @@ const (
 	maxOutput = 64 << 20
 	// maxLibraries bounds how many libraries a frame's document begins with, and how many outputs are looked through for them.
 	maxLibraries, maxSearched = 4, 40
+	// minLibrary is the least size of a library that is looked for, in bytes: pictures are smaller, most of them, and Plotly's and
+	// Bokeh's are larger.
+	minLibrary = 400 << 10
 	// rawPolicy keeps what is served as it is from doing anything where somebody opens it alone.
 	rawPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 )
@@ -140,20 +143,18 @@ func (v *Viewer) libraries(r *http.Request, who visit, e *sessions.Execution, in
 	if e.Saved(r.Context()) != nil {
 		return nil
 	}
-	var found []sessions.FoundOutput
 	for _, kind := range []kernels.OutputKind{kernels.OutputDisplay, kernels.OutputResult} {
-		some, err := v.Sessions.FindOutputs(r.Context(), who.owner, id, sessions.OutputQuery{
-			Kind: kind, From: 1, To: e.Number(), Size: render.MinLibrary, Limit: maxSearched})
-		if err == nil {
-			found = append(found, some...)
-		}
-	}
-	for _, f := range found {
-		if f.Number == e.Number() && f.Index >= index || !render.IsLibrary(f.Output) || len(libraries) == maxLibraries {
-			continue
-		}
-		if of, err := v.Sessions.Execution(r.Context(), who.owner, id, f.Number); err == nil && of.Generation() == e.Generation() {
-			libraries = append([]kernels.Output{f.Output}, libraries...)
+		query := sessions.OutputQuery{Kind: kind, From: 1, To: e.Number(), Size: minLibrary, Limit: maxSearched}
+		for f, err := range v.Sessions.FindOutputs(r.Context(), who.owner, id, query) {
+			if err != nil || len(libraries) == maxLibraries {
+				break
+			}
+			if f.Number == e.Number() && f.Index >= index || !render.IsLibrary(f.Output) {
+				continue
+			}
+			if of, err := v.Sessions.Execution(r.Context(), who.owner, id, f.Number); err == nil && of.Generation() == e.Generation() {
+				libraries = append([]kernels.Output{f.Output}, libraries...)
+			}
 		}
 	}
 	return libraries

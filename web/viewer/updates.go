@@ -8,7 +8,7 @@ import (
 )
 
 // maxUpdates bounds how many updates of displays are looked through for the last of each, the last ones first.
-const maxUpdates = 2000
+const maxUpdates = 500
 
 // updates are the last updates of displays that cells behind some cell have made, by the display's name.
 type updates struct {
@@ -18,12 +18,11 @@ type updates struct {
 // findUpdates looks for updates that cells from a number on have made. Which kernel a cell ran on is told by generation.
 func (v *Viewer) findUpdates(ctx context.Context, o sessions.Owner, id string, from, generation int) *updates {
 	u := &updates{last: map[string]*item{}}
-	found, err := v.Sessions.FindOutputs(ctx, o, id, sessions.OutputQuery{Kind: kernels.OutputUpdate, From: from, To: 1 << 30, Limit: maxUpdates})
-	if err != nil || len(found) == 0 {
-		return u // what was shown first is better than nothing
-	}
 	of := map[int]int{}
-	for _, f := range found {
+	for f, err := range v.Sessions.FindOutputs(ctx, o, id, sessions.OutputQuery{Kind: kernels.OutputUpdate, From: from, To: 1 << 30, Limit: maxUpdates}) {
+		if err != nil {
+			break // what was shown first is better than nothing
+		}
 		if _, known := of[f.Number]; !known {
 			if e, err := v.Sessions.Execution(ctx, o, id, f.Number); err == nil {
 				of[f.Number] = e.Generation()
