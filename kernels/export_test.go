@@ -24,3 +24,9 @@ func (c *Client) Received() uint64 {
 	defer c.mu.Unlock()
 	return c.seq.received
 }
+
+// DecodeReply decodes a reply as Complete and Inspect do.
+var DecodeReply = decodeReply
+
+// MaxReply is the longest that is decoded, in bytes.
+const MaxReply = maxReply

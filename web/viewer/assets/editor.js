@@ -52,6 +52,7 @@ function start(id) {
 
   async function explain() {
     const code = area.value, at = area.selectionStart;
+    say('');
     try {
       const {html} = await post(`/s/${id}/inspect`, {code, cursor: text.points(code.slice(0, at))});
       if (area.value !== code) return;
@@ -83,6 +84,7 @@ function start(id) {
     } else if (atStart || /\s$/.test(text.beforeCursor(area))) {
       text.insert(area, indent.slice(text.beforeCursor(area).length % indent.length));
     } else {
+      say('');
       completion.ask();
     }
   }
