@@ -202,3 +202,19 @@ func TestBuildOfKilledServerIsSwept(t *testing.T) {
 		}
 	})
 }
+
+// A build has a network unless it is told not to.
+func TestBuildHasANetwork(t *testing.T) {
+	onBuilders(t, func(t *testing.T, p *Provisioner, name string) {
+		for network, interfaces := range map[string]string{"": "-gt 1", "none": "= 1"} {
+			_, err := p.BuildImage(t.Context(), Build{Name: name, Base: testImage, Network: network, Limit: time.Minute,
+				Steps: []Step{sh(`[ "$(ls /sys/class/net | wc -l)" ` + interfaces + ` ]`)}}, io.Discard)
+			if err != nil {
+				t.Errorf("network %q: %s", network, fault.Text(err))
+			}
+			if err := p.RemoveImage(t.Context(), name); err != nil {
+				t.Error(fault.Text(err))
+			}
+		}
+	})
+}
