@@ -11,6 +11,7 @@ import (
 // Whatever stands in a configuration file, it is a configuration that holds or an error that says what is wrong.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{"", "addr: 127.0.0.1:0\n", "audit: {required: true}\n", "profiles: {session: {memory: 1GB, cpus: 0.5}}\n",
+		"mount_roots: [/]\nprofiles: {lab: {mounts: [{source: /srv, target: /data}], devices: [/dev/null], network: {mode: hosts, hosts: [a.example]}}}\n",
 		"trusted_proxies: [10.0.0.0/8, x]\n", "http: {max_requests: 1}\n", "a: &a [*a]\n", "? [x]\n: y\n", "addr: [\n", "\xff", "1: 2\n", "[]", "null", "log: {level: 1e309}\n",
 		"sessions: {max: .inf}\n", "timeout: {max: -9223372036854775808h}\n", "pool_size: 99999999999999999999\n", "docker: {host: 'env:HOME'}\n", "languages: {python: {idle_timeout: null}}\n",
 		"images: {python: [1]}\n", "tls: {cert: a}\n", "addr.x: y\n", "public_url: 'http://[::1'\n"} {
