@@ -89,6 +89,9 @@ func (p *tab) take(file, path, scheme string, width, height int64) {
 	if path == "/" && p.count("#sessions") > 0 {
 		p.untilText("tr[data-id=train-model] .usage", "%")
 	}
+	if strings.HasPrefix(path, "/s/") && width > height {
+		p.untilText("#panel", "sales")
+	}
 	p.until("document.readyState === 'complete' && [...document.images].every((image) => image.complete || image.loading === 'lazy')")
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error { return chromedp.CaptureScreenshot(&picture).Do(ctx) }))
 	if err := os.WriteFile(file, picture, 0o644); err != nil {

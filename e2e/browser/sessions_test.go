@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A link signs in once; who is not signed in sees how to, and nothing else.
@@ -58,4 +59,61 @@ func TestSessionsAreLive(t *testing.T) {
 	p.untilText("dialog h2", "Close survey?")
 	p.click("dialog button.danger")
 	p.untilText("tr[data-id=survey] .state", "closed")
+}
+
+// A browser opens six connections to a server; ten tabs are live all the same, and one that is closed takes nobody's stream along.
+func TestTenTabs(t *testing.T) {
+	s := shared(t)
+	tabs := []*tab{s.signIn(t)}
+	for range 9 {
+		tabs = append(tabs, tabs[0].another(t))
+	}
+	for _, p := range tabs[1:] {
+		p.open("/")
+	}
+	c := s.mcp(t)
+	s.python(t, c, "first", "x = 1")
+	for _, p := range tabs {
+		p.untilText("tr[data-id=first] .state", "idle")
+	}
+	tabs[9].do(chromedp.Navigate("about:blank"))
+	s.python(t, c, "second", "x = 1")
+	for _, p := range tabs[:9] {
+		p.untilText("tr[data-id=second] .state", "idle")
+	}
+}
+
+// The list is moved through and searched, and a session begun, without a mouse.
+func TestSessionsByKeys(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "apples", "x = 1")
+	s.python(t, c, "pears", "x = 1")
+	p := s.signIn(t)
+	p.untilText("tr[data-id=apples] .state", "idle")
+	p.press("/")
+	p.until("document.activeElement.id === 'search'")
+	empty := func(selector string) { // the letter of a key that was taken is typed all the same, by who drives a browser so
+		eval[bool](p, "(document.querySelector('"+selector+"').value = '') === ''")
+	}
+	empty("#search")
+	p.do(chromedp.KeyEvent("apples"))
+	p.until("document.querySelector('tr[data-id=pears]').hidden && !document.querySelector('tr[data-id=apples]').hidden")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("!document.querySelector('tr[data-id=pears]').hidden")
+	p.press("j")
+	p.press("j")
+	if at := eval[string](p, "document.activeElement.textContent"); at != "apples" {
+		t.Errorf("j j leads to %q", at)
+	}
+	p.press("?")
+	p.untilText("dialog", "Next session")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("!document.querySelector('dialog')")
+	p.press("n")
+	p.untilText("dialog h2", "New session")
+	empty("dialog [name=session_id]")
+	p.do(chromedp.SendKeys("dialog [name=session_id]", "plums"+kb.Enter, chromedp.ByQuery))
+	p.until("location.pathname === '/s/plums'")
+	p.untilText("h1", "plums")
 }

@@ -1,0 +1,56 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+
+	"cellblock/e2e/rig"
+)
+
+// finding is a rule of axe that a page breaks.
+type finding struct {
+	Rule   string   `json:"rule"`
+	Impact string   `json:"impact"`
+	Where  []string `json:"where"`
+}
+
+// Every page can be used by who does not see it, or has no mouse, as far as axe can tell: WCAG 2.2 AA, light and dark.
+func TestAccessible(t *testing.T) {
+	axe, err := os.ReadFile(rig.NeedNode(t).Package("axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "seen", "print('hello')\n1/0")
+	p := s.signIn(t)
+	stranger := s.stranger(t)
+	stranger.expects("401")
+	for _, scheme := range []string{"light", "dark"} {
+		for _, at := range []struct {
+			tab  *tab
+			path string
+		}{{p, "/"}, {p, "/s/seen"}, {p, "/server"}, {stranger, "/"}} {
+			at.tab.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+			at.tab.open(at.path)
+			at.tab.until("document.readyState === 'complete'")
+			for _, f := range at.tab.axe(string(axe)) {
+				t.Errorf("%s, %s: %s (%s) at %s", at.path, scheme, f.Rule, f.Impact, strings.Join(f.Where, "; "))
+			}
+		}
+	}
+}
+
+// axe has the page looked at, and returns what is wrong with it.
+func (p *tab) axe(script string) []finding {
+	p.t.Helper()
+	return eval[[]finding](p, fmt.Sprintf(`(async () => {
+  if (!globalThis.axe) (0, %s)();
+  const {violations} = await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], iframes: false});
+  return violations.map((v) => ({rule: v.id, impact: v.impact ?? '', where: v.nodes.slice(0, 5).map((n) => n.target.join(' '))}));
+})()`, "function () {"+script+"}"))
+}
