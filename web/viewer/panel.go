@@ -59,6 +59,8 @@ func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) er
 		return nil
 	case kind == fault.Internal:
 		return err
+	case kind == fault.Timeout:
+		return writeFragment(w, "again", err.Error()+".")
 	default:
 		return writeFragment(w, "remark", err.Error()+".")
 	}

@@ -36,6 +36,14 @@ export class Part {
     }
     if (asked !== this.asked) return;
     this.into.replaceChildren(shown);
+    if (this.into.querySelector('[data-again]')) setTimeout(() => this.again(asked), 5000);
+  }
+
+  // again asks once more what took too long, unless somebody has asked meanwhile.
+  again(asked) {
+    if (asked !== this.asked) return;
+    this.old = true;
+    if (this.seen) this.load();
   }
 
   excuse(error) { return error.message; }
