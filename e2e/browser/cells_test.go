@@ -48,7 +48,7 @@ func TestCellsAreLive(t *testing.T) {
 	p.click("#restart")
 	p.untilText("dialog h2", "Restart live?")
 	p.click("dialog button.danger")
-	p.untilText("#state", "idle")
+	p.until("document.getElementById('session').dataset.generation === '2'")
 	s.python(t, c, "live", "1/0")
 	p.untilText("#c3 .kernel-line", "Kernel 2")
 	p.untilText("#c3 .error-name", "ZeroDivisionError")

@@ -15,6 +15,7 @@ let now = {};
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
   now = data;
+  session.dataset.generation = data.generation;
   part('state').textContent = data.queue ? `${data.state}, ${data.queue} waiting` : data.state;
   part('state').className = `state ${data.state}`;
   part('lost').textContent = data.lost;
