@@ -60,12 +60,12 @@ type route struct {
 // route decides whether and how the visit's host is reached.
 func (v *visit) route(ctx context.Context) (route, error) {
 	d := v.door
+	if err := d.limiter.Wait(ctx); err != nil { // first: what is refused is told of, too
+		return route{}, fault.New(fault.Busy, "the kernel makes too many connections at once")
+	}
 	name, err := d.rules.CheckHost(v.record.Host, v.record.Port)
 	if err != nil {
 		return route{}, err
-	}
-	if err := d.limiter.Wait(ctx); err != nil {
-		return route{}, fault.New(fault.Busy, "the kernel makes too many connections at once")
 	}
 	r := route{name: name, proxy: d.proxyFor(name, v.record.Port, v.record.Protocol)}
 	found, err := d.resolve(ctx, name)
@@ -134,7 +134,8 @@ func (d *Door) checkAddress(at netip.AddrPort) error {
 	}
 	here := at.Addr().IsLoopback() || at.Addr().IsUnspecified() || slices.Contains(own, at.Addr())
 	for _, l := range d.g.cfg.Listening {
-		if l.Port() == at.Port() && (l.Addr().Unmap() == at.Addr() || here && (l.Addr().IsUnspecified() || at.Addr().IsUnspecified())) {
+		where := l.Addr().Unmap()
+		if l.Port() == at.Port() && (where == at.Addr() || here && (where.IsUnspecified() || at.Addr().IsUnspecified())) {
 			return fault.New(fault.Forbidden, "the address %s is the server's own, which runs this session", at.Addr())
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"cellblock/internal/fault"
 )
 
@@ -183,7 +185,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n\r\n":                                    "403",
 		"CONNECT [::1]:22 HTTP/1.1\r\nHost: x\r\n\r\n":                                        "403",
 		"CONNECT [::ffff:169.254.169.254]:80 HTTP/1.1\r\nHost: x\r\n\r\n":                     "403",
-		"CONNECT 0:80 HTTP/1.1\r\nHost: x\r\n\r\n":                                            "502", // a name that nobody has
+		"CONNECT 0:80 HTTP/1.1\r\nHost: x\r\n\r\n":                                            "400", // a name that nobody has
 		"GET http://a/ HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 80<<10) + "\r\n\r\n": "431",
 		"hello\r\n\r\n": "400",
 	} {
@@ -298,6 +300,7 @@ func TestOwnAddresses(t *testing.T) {
 		"an exception opens this machine": {local("127.0.0.1"), Config{}, 200, ""},
 		"never the server":                {local("127.0.0.1"), Config{Listening: []netip.AddrPort{own}}, 403, "the server's own"},
 		"nor where it listens everywhere": {local("127.0.0.1"), Config{Listening: []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), own.Port())}}, 403, "the server's own"},
+		"in whatever words":               {local("127.0.0.1"), Config{Listening: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("::ffff:0.0.0.0"), own.Port())}}, 403, "the server's own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, tt.policy, tt.config)
@@ -317,6 +320,23 @@ func TestOwnAddresses(t *testing.T) {
 }
 
 // The name leads to an address that is allowed when it is looked up, and elsewhere a moment later.
+// What is refused is a line of the audit log, too.
+func TestRefusedConnectionsAreBoundedLikeOthers(t *testing.T) {
+	g, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := g.Door(Who{}, rules(t, local("pypi.org")))
+	d.limiter = rate.NewLimiter(0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i, want := range []fault.Kind{fault.Forbidden, fault.Busy} {
+		if _, err := d.visit(protocolConnect, "evil.test", 443).dial(ctx); fault.KindOf(err) != want {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+}
+
 func TestRebinding(t *testing.T) {
 	s := serve(t)
 	n := &names{found: map[string][]string{"evil.test": {"127.0.0.1"}}, after: map[string][]string{"evil.test": {"169.254.169.254"}}}

@@ -184,10 +184,20 @@ func normalHost(host string) (string, error) {
 	if err != nil { // names in use break that standard's rules: with an underscore, for one
 		name = strings.ToLower(strings.TrimSuffix(host, "."))
 	}
-	if name == "" || len(name) > maxHost || strings.HasPrefix(name, ".") || strings.Contains(name, "..") || strings.IndexFunc(name, foreign) >= 0 {
+	if name == "" || len(name) > maxHost || strings.HasPrefix(name, ".") || strings.Contains(name, "..") || strings.IndexFunc(name, foreign) >= 0 || endsInNumber(name) {
 		return "", errHost
 	}
 	return name, nil
+}
+
+// endsInNumber tells whether a name's last part is a number. No domain's is; but programs that resolve names, an upstream proxy
+// for one, take it for an address: 2130706433, 127.1 and 0x7f000001 all are 127.0.0.1 (WHATWG URL, "ends in a number").
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if digits, hex := strings.CutPrefix(last, "0x"); hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return strings.Trim(last, "0123456789") == ""
 }
 
 var errHost = fault.New(fault.Invalid, "this is neither a name nor an address")

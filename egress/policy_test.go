@@ -74,6 +74,21 @@ func TestCheckHost(t *testing.T) {
 	}
 }
 
+// Other programs read these as addresses: an upstream proxy would.
+func TestAddressesInOtherWordsAreNoHosts(t *testing.T) {
+	all := rules(t, Policy{Mode: Internet})
+	for _, host := range []string{"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1.", "169.254.43518", "0xA9.0xfe.0xa9.0xfe", "１２７.０.０.１", "a.1", "0x"} {
+		if name, err := all.CheckHost(host, 80); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%q is taken for the name %q: %v", host, name, err)
+		}
+	}
+	for _, host := range []string{"127.0.0.1", "1.example.com", "0x7f.example.com", "3com", "a.0x1g"} {
+		if _, err := all.CheckHost(host, 80); err != nil {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
+}
+
 func TestCompileRefusesWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		policy Policy

@@ -46,13 +46,28 @@ func (n NetworkConfig) authorities() (string, error) {
 // gateway returns what connects kernels to hosts. Where this server listens nothing is connected to.
 func (a *app) gateway(cfg *Config, listening net.Addr) (*egress.Gateway, error) {
 	c := cfg.egress()
-	if at, ok := listening.(*net.TCPAddr); ok {
-		c.Listening = []netip.AddrPort{at.AddrPort()}
-	}
+	c.Listening = cfg.listens(listening)
 	if a.audit != nil {
 		c.Report = func(r egress.Record) { a.audit.Append(connectedEntry(r)) }
 	}
 	return egress.New(c)
+}
+
+// listens are the addresses where this server does: for callers, and for metrics, if those have an address of their own.
+func (c *Config) listens(callers net.Addr) (all []netip.AddrPort) {
+	if at, ok := callers.(*net.TCPAddr); ok {
+		all = append(all, at.AddrPort())
+	}
+	if !c.Metrics.Enabled || c.Metrics.Addr == "" {
+		return all
+	}
+	if at, err := net.ResolveTCPAddr("tcp", c.Metrics.Addr); err == nil { // else nothing will listen there
+		if at.IP == nil { // ":9090"
+			at.IP = net.IPv6unspecified
+		}
+		all = append(all, at.AddrPort())
+	}
+	return all
 }
 
 // connectedEntry tells the audit log of a connection.
