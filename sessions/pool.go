@@ -215,6 +215,7 @@ func (p *pool) failedStart(choice Choice, err error) {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		shelf.problem = known.Error()
 	}
+	p.forget(choice)
 }
 
 // watch sees to it that a kernel which dies in the pool, does not answer, or gets old there, is replaced.
@@ -280,18 +281,22 @@ func (p *pool) remove(k *pooled) bool {
 	return i >= 0
 }
 
-// drop takes a kernel, the i-th, from its shelf, and the shelf away with the last one if nobody wants more. The caller holds
-// p.mu.
+// drop takes a kernel, the i-th, from its shelf, and the shelf away with the last one if nobody wants more. The caller holds p.mu.
 func (p *pool) drop(k *pooled, i int) {
 	close(k.left)
 	shelf := p.shelves[k.choice]
 	shelf.ready = slices.Delete(shelf.ready, i, i+1)
 	shelf.missing = time.Now()
-	if len(shelf.ready) == 0 && p.forgotten(k.choice) {
-		delete(p.shelves, k.choice)
-		delete(p.wanted, k.choice)
-	}
+	p.forget(k.choice)
 	p.wake()
+}
+
+// forget takes the shelf of a choice away if it is empty and nobody has wanted the choice for long. The caller holds p.mu.
+func (p *pool) forget(choice Choice) {
+	if len(p.shelves[choice].ready) == 0 && p.forgotten(choice) {
+		delete(p.shelves, choice)
+		delete(p.wanted, choice)
+	}
 }
 
 func (p *pool) wake() {

@@ -293,6 +293,30 @@ func TestPoolTriesAgainMoreAndMoreSeldom(t *testing.T) {
 	})
 }
 
+// What somebody wanted once and cannot be started, an image that is gone for one, is not tried for ever.
+func TestPoolForgetsWhatCannotBeStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := pooledManager(t, p, 1)
+		defer m.Shutdown(context.Background())
+		var broken error = fault.New(fault.Unavailable, "there is no such image")
+		p.launchErr.Store(&broken)
+		m.pool.want(Choice{Language: "python", Profile: DefaultProfile, Image: "gone"})
+		time.Sleep(poolRenewal / 2)
+		synctest.Wait()
+		if m.Stats().Pool.Problem == "" {
+			t.Error("no start has failed")
+		}
+		time.Sleep(poolRenewal)
+		p.launchErr.Store(nil)
+		time.Sleep(poolRenewal)
+		synctest.Wait()
+		if stats := m.Stats().Pool; stats.Ready["python"] != 1 || stats.Problem != "" || p.live.Load() != 1 {
+			t.Errorf("%+v, %d live", stats, p.live.Load())
+		}
+	})
+}
+
 func TestPoolIsNotFilledWhileMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{}
