@@ -106,6 +106,7 @@ func (p *Provisioner) BuildImage(ctx context.Context, b Build, log io.Writer) (I
 	if _, err := c.wait(ctx); err != nil {
 		return Image{}, imageError(e.host, b.Base, err)
 	}
+	b.Steps = b.steps(base)
 	if err := e.runSteps(ctx, name, b, log); err != nil {
 		return Image{}, err
 	}
@@ -161,12 +162,34 @@ func (e *engine) runSteps(ctx context.Context, id string, b Build, log io.Writer
 	if err := e.putFiles(ctx, id, b.Files); err != nil {
 		return engineError(e.host, err)
 	}
-	for _, step := range append(slices.Clip(b.Steps), Step{Argv: []string{"rm", "-rf", ScratchDir}}) {
+	for _, step := range b.Steps {
 		if err := e.runStep(ctx, id, step, log); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// systemPath is where a step's programs are looked for before the folders of the base's own PATH. Those begin with /usr/local/bin,
+// where package managers put what they install: a package with a program called "rm" would have that run by the next step.
+const systemPath = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+// steps are the build's, and the one that removes ScratchDir.
+func (b Build) steps(base image.InspectResponse) []Step {
+	search := "PATH=" + systemPath
+	if c := base.Config; c != nil {
+		for _, entry := range c.Env {
+			if own, ok := strings.CutPrefix(entry, "PATH="); ok {
+				search += ":" + own
+			}
+		}
+	}
+	var all []Step
+	for _, s := range append(slices.Clip(b.Steps), Step{Argv: []string{"rm", "-rf", ScratchDir}}) {
+		s.Env = append([]string{search}, s.Env...)
+		all = append(all, s)
+	}
+	return all
 }
 
 // putFiles makes ScratchDir, with a build's files.

@@ -47,11 +47,15 @@ func TestBuildImage(t *testing.T) {
 			Steps: []Step{
 				{Argv: []string{"sh", "-c", `cat /cellblock-build/given; echo; echo "$VARIABLE" >&2; [ "$(id -u)" = 0 ] && echo kept >/usr/local/kept && echo lost >/cellblock-build/lost`},
 					Env: []string{"VARIABLE=of the step"}},
-				sh(`[ "$(cat /usr/local/kept)" = kept ]`),
+				sh(`[ "$(cat /usr/local/kept)" = kept ] && printf '#!/bin/sh\necho a program of a package\n' >/usr/local/bin/rm && chmod +x /usr/local/bin/rm`),
+				{Argv: []string{"rm", "-f", "/usr/local/bin/nothing"}},
 			},
 		}, &log)
 		if err != nil {
 			t.Fatal(fault.Text(err))
+		}
+		if strings.Contains(log.String(), "a program of a package") {
+			t.Error("a program that a step has installed was run in place of the image's own")
 		}
 		if !strings.Contains(log.String(), "a file\n") || !strings.Contains(log.String(), "of the step\n") {
 			t.Errorf("the log is %q", log.String())
