@@ -84,8 +84,11 @@ func (l *Library) Collect(ctx context.Context) error {
 		if i.used || !old && (l.cfg.MaxBytes == 0 || total <= l.cfg.MaxBytes) {
 			continue
 		}
-		if err := l.collect(ctx, i); err != nil {
+		switch removed, err := l.collect(ctx, i); {
+		case err != nil:
 			return err
+		case !removed:
+			continue
 		}
 		l.cfg.Logger.Info("an image that nobody uses is removed", "image", i.Name, "unused since", i.at.UTC().Format(time.RFC3339))
 		total -= i.Size
@@ -125,16 +128,16 @@ func (l *Library) inventory(ctx context.Context, all []Image, used map[string]bo
 	return list, total
 }
 
-// collect removes an image with all its names. One that a container uses stays.
-func (l *Library) collect(ctx context.Context, i derivedImage) error {
+// collect removes an image with all its names, and tells whether it did. One that a container uses stays.
+func (l *Library) collect(ctx context.Context, i derivedImage) (removed bool, err error) {
 	for _, name := range append(i.names, i.Name) {
 		err := l.drop(ctx, name)
 		switch {
 		case err != nil && fault.KindOf(err) == fault.Conflict:
-			return nil
+			return false, nil
 		case err != nil:
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }

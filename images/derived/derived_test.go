@@ -292,3 +292,28 @@ func TestCollect(t *testing.T) {
 		t.Errorf("notes are left: %v", marks)
 	}
 }
+
+// What a container uses cannot be removed, and does not count as room that was made.
+func TestCollectGoesOnWhereAnImageIsInUse(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.MaxBytes = 15 })
+	for i, name := range []string{"running", "idle", "new"} {
+		at := time.Now().Add(time.Duration(i-10) * time.Minute)
+		made := w.create("alice", name, "package-"+name)
+		if err := os.Chtimes(w.mark(made.Image), at, at); err != nil {
+			t.Fatal(err)
+		}
+		if name == "running" {
+			i, err := w.engine.Image(t.Context(), made.Image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.engine.inUse[i.ID] = true
+		}
+	}
+	if err := w.Collect(t.Context()); err != nil {
+		t.Fatal(fault.Text(err))
+	}
+	if left := w.engine.names(Prefix); len(left) != 1 {
+		t.Errorf("left: %q, and only the one in use must be", left)
+	}
+}
