@@ -93,6 +93,13 @@ func TestLink(t *testing.T) {
 	if w := b.page("POST", "/signin", "same-origin", form); w.Code != http.StatusSeeOther {
 		t.Errorf("confirmed: %d", w.Code)
 	}
+	ann := p.signIn("ann", "sessions:read") // whose cookie stayed back with the link, and comes with the form
+	if w := ann.page("POST", "/signin", "same-origin", url.Values{"code": {p.code("ann sessions:read")}}); w.Code != http.StatusSeeOther {
+		t.Errorf("confirmed by who is signed in: %d", w.Code)
+	}
+	if _, err := p.signIns.Find(ann.secret); err == nil {
+		t.Error("the sign-in before holds still")
+	}
 }
 
 // Pages come under a strict policy; one that another site links to is loaded once more, because the cookie stayed back.

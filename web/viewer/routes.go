@@ -84,7 +84,7 @@ func (v *Viewer) follow(rt route, w http.ResponseWriter, r *http.Request) error 
 		return auth.NeedsScope("this", rt.scope)
 	}
 	if !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
-		if err := v.checkOrigin(r, who); err != nil {
+		if err := v.checkOrigin(rt, r, who); err != nil {
 			return err
 		}
 	}
@@ -94,14 +94,14 @@ func (v *Viewer) follow(rt route, w http.ResponseWriter, r *http.Request) error 
 	return rt.handle(w, r, who)
 }
 
-// checkOrigin refuses what does not come from a page of ours: by what the browser says of where it comes from, and, from who is
-// signed in, by the token that only our pages have.
-func (v *Viewer) checkOrigin(r *http.Request, who visit) error {
+// checkOrigin refuses what does not come from a page of ours: by what the browser says of where it comes from and, where somebody
+// must be signed in, by the token that only our pages have. A page for anybody has none: its strict cookie may have stayed back.
+func (v *Viewer) checkOrigin(rt route, r *http.Request, who visit) error {
 	foreign := fault.New(fault.Forbidden, "this did not come from a page of this server").WithHint("Load the page again, then try again.")
 	if v.origin.Check(r) != nil {
 		return foreign
 	}
-	if who.signIn.ID == "" {
+	if rt.scope == anybody {
 		return nil
 	}
 	sent := r.Header.Get(csrfHeader)
