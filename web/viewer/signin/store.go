@@ -38,8 +38,14 @@ type Store struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	ended map[string]chan struct{} // of sign-ins that somebody waits for the end of
+	waits map[string]*waiting // for the ends of sign-ins, by their ID
 	swept time.Time
+}
+
+// waiting is for the end of one sign-in.
+type waiting struct {
+	ended chan struct{} // closed by End
+	n     int           // who waits
 }
 
 // SignIn is one browser that is signed in.
@@ -60,7 +66,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fault.New(fault.Unavailable, "cannot make the folder of sign-ins: %w", err).
 			WithHint("Let the server's user write in the data folder, or choose another with --data-dir.")
 	}
-	s := &Store{dir: dir, now: time.Now, ended: map[string]chan struct{}{}}
+	s := &Store{dir: dir, now: time.Now, waits: map[string]*waiting{}}
 	s.sweep()
 	return s, nil
 }
@@ -138,9 +144,9 @@ func (s *Store) Holds(in SignIn) bool {
 func (s *Store) End(in SignIn) error {
 	err := os.Remove(s.path(in.ID))
 	s.mu.Lock()
-	if ended := s.ended[in.ID]; ended != nil {
-		close(ended)
-		delete(s.ended, in.ID)
+	if w := s.waits[in.ID]; w != nil {
+		close(w.ended)
+		delete(s.waits, in.ID)
 	}
 	s.mu.Unlock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,26 +157,41 @@ func (s *Store) End(in SignIn) error {
 
 // Until returns a context that ends with a sign-in, when it is ended by this process or its time is over.
 func (s *Store) Until(ctx context.Context, in SignIn) (context.Context, context.CancelFunc) {
-	s.mu.Lock()
-	ended := s.ended[in.ID]
-	if ended == nil {
-		ended = make(chan struct{})
-		s.ended[in.ID] = ended
-	}
-	s.mu.Unlock()
+	w := s.wait(in.ID)
 	ctx, cancel := context.WithDeadline(ctx, in.Expires)
 	if !s.Holds(in) { // it was ended before it was waited for
 		cancel()
-		return ctx, cancel
 	}
 	go func() {
 		defer cancel()
 		select {
-		case <-ended:
+		case <-w.ended:
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, cancel
+	return ctx, sync.OnceFunc(func() {
+		cancel()
+		s.leave(in.ID, w)
+	})
+}
+
+func (s *Store) wait(id string) *waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waits[id] == nil {
+		s.waits[id] = &waiting{ended: make(chan struct{})}
+	}
+	s.waits[id].n++
+	return s.waits[id]
+}
+
+// leave forgets a sign-in that nobody waits for any more.
+func (s *Store) leave(id string, w *waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.n--; w.n == 0 && s.waits[id] == w {
+		delete(s.waits, id)
+	}
 }
 
 // CSRF is what a page of the sign-in sends back with all that changes something.

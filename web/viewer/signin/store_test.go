@@ -105,8 +105,12 @@ func TestEnd(t *testing.T) {
 	<-ctx.Done()
 	wantNobody(t, s, secret)
 	late, cancelLate := s.Until(t.Context(), in)
-	defer cancelLate()
 	<-late.Done()
+	cancelLate()
+	cancelLate()
+	if len(s.waits) != 0 {
+		t.Errorf("%d ends are waited for by nobody", len(s.waits))
+	}
 	if err := s.End(in); err != nil {
 		t.Errorf("ended again: %v", err)
 	}
