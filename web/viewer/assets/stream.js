@@ -3,6 +3,8 @@
 //
 // A subscription is {id, topic, after}. The server sends, with each event, where its subscription then stands; when the list
 // changes, a new EventSource goes on from there, so that nothing is missed and nothing comes twice.
+const most = 256; // subscriptions of one stream: more are refused
+
 export class Stream {
   #subscriptions = new Map();
   #source = null;
@@ -35,7 +37,7 @@ export class Stream {
   #open() {
     this.#source?.close();
     this.#source = null;
-    const list = [...this.#subscriptions.values()];
+    const list = [...this.#subscriptions.values()].slice(-most); // who has more tabs has the newest of them live
     if (list.length === 0) return;
     const query = new URLSearchParams();
     for (const s of list) {

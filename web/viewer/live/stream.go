@@ -16,7 +16,7 @@ import (
 
 const (
 	// MaxSubscriptions bounds those of one stream.
-	MaxSubscriptions = 64
+	MaxSubscriptions = 256 // of all tabs of a browser, four and less of each; stream.js has it, too
 	// heartbeat is how often something is sent on a quiet stream, so that one that was cut off is noticed.
 	heartbeat = 15 * time.Second
 	// writeTimeout is how long a browser may take to read what was sent.
