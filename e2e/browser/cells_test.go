@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -97,12 +98,19 @@ func TestConnectionLostAndFound(t *testing.T) {
 	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "lost", "path": "stop", "content": "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.python(t, c, "lost", "print('while it was away')")
+	const away = 65 // more than are told one by one
+	for range away {
+		s.python(t, c, "lost", "print('while it was away')")
+	}
 	line.mend()
-	p.untilText("#c3 .outputs", "while it was away")
+	for _, n := range []int{away + 2, 4, 3} {
+		p.showCell(n)
+		p.untilText(fmt.Sprintf("#c%d .outputs", n), "while it was away")
+	}
+	p.showCell(2)
 	p.untilText("#c2 .outputs", "the end")
 	p.until("document.querySelector('#c2 .cell-status').innerText === 'ok'")
-	if p.count(".cell") != 3 || strings.Count(p.text("#c2 .outputs"), "the end") != 1 || strings.Count(p.text("#c2 .outputs"), "line 3\n") != 1 {
+	if p.count(".cell") != away+2 || strings.Count(p.text("#c2 .outputs"), "the end") != 1 || strings.Count(p.text("#c2 .outputs"), "line 3\n") != 1 {
 		t.Errorf("%d cells, the second shows\n%s", p.count(".cell"), p.text("#c2 .outputs"))
 	}
 }

@@ -56,23 +56,29 @@ function blockOf(n) {
   return adopt(node);
 }
 
-async function fill(block) {
-  if (block.filled || block.fetched) return block.fetched;
+// bring fetches a block's cells to be shown. What is told of them meanwhile comes after them.
+function bring(block, show) {
   block.waiting = [];
-  block.fetched = get(`${base}?from=${block.from}&to=${block.to}`).then(({html}) => {
-    block.node.replaceChildren(fragment(html));
-    block.node.style.height = '';
-    block.filled = true;
-  }).catch((error) => { // it is tried again when it comes near the next time
-    if (block.near) setTimeout(() => fill(block), 2000);
-    if (error.status) throw error;
-  }).finally(() => {
+  block.fetched = get(`${base}?from=${block.from}&to=${block.to}`).then(({html}) => show(fragment(html))).finally(() => {
     const {waiting} = block;
     block.waiting = block.fetched = null;
-    for (const run of waiting) run();
+    if (block.filled) for (const run of waiting) run();
     prune();
   });
-  return attempt(() => block.fetched);
+  return block.fetched;
+}
+
+async function fill(block) {
+  if (block.filled || block.fetched) return block.fetched?.catch(() => {});
+  const fetched = bring(block, (cells) => {
+    block.node.replaceChildren(cells);
+    block.node.style.height = '';
+    block.filled = true;
+  });
+  return attempt(() => fetched.catch((error) => { // it is tried again when it comes near the next time
+    if (block.near) setTimeout(() => fill(block), 2000);
+    if (error.status) throw error;
+  }));
 }
 
 // prune empties the blocks that are farthest away, when there are many.
@@ -81,7 +87,7 @@ function prune() {
   if (filled.length <= most) return;
   const middle = scrollY + innerHeight / 2;
   const distance = ({node}) => Math.abs(node.offsetTop + node.offsetHeight / 2 - middle);
-  const far = filled.filter((block) => !block.near).sort((a, b) => distance(b) - distance(a));
+  const far = filled.filter((block) => !block.near && !block.fetched).sort((a, b) => distance(b) - distance(a));
   for (const block of far.slice(0, filled.length - most)) empty(block);
 }
 
@@ -100,6 +106,13 @@ function within(n, run) {
 
 const cellOf = (n) => document.getElementById(`c${n}`);
 
+// place puts a cell where it belongs in its block, instead of what was there of it.
+function place(node, fresh) {
+  const n = Number(fresh.dataset.n), old = cellOf(n);
+  if (old) old.replaceWith(fresh);
+  else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
+}
+
 const told = {
   begin({total: now, from}) {
     for (let n = size * Math.floor(total / size) + 1; n < from; n += size) blockOf(Math.min(n + size - 1, from - 1));
@@ -110,11 +123,7 @@ const told = {
   cell({n, html}) {
     total = Math.max(total, n);
     document.getElementById('no-cells').hidden = true;
-    within(n, ({node}) => {
-      const fresh = element(html), old = cellOf(n);
-      if (old) old.replaceWith(fresh);
-      else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
-    });
+    within(n, ({node}) => place(node, element(html)));
   },
   head({n, html}) {
     within(n, () => {
@@ -144,16 +153,18 @@ let begun = false;
 
 // refresh fetches again what is in sight: the connection was lost for a while, and more may have changed than is told anew.
 function refresh() {
-  for (const block of blocks.values()) {
-    if (!block.filled) continue;
-    if (!block.near) {
-      empty(block);
-      continue;
-    }
-    get(`${base}?from=${block.from}&to=${block.to}`).then(({html}) => {
-      for (const fresh of fragment(html).querySelectorAll('.cell')) {
-        const old = cellOf(fresh.dataset.n);
-        if (old && old.dataset.v !== fresh.dataset.v) old.replaceWith(fresh);
+  for (const block of blocks.values()) renew(block);
+}
+
+function renew(block) {
+  if (block.fetched) {
+    block.fetched.then(() => renew(block), () => {});
+  } else if (block.filled && !block.near) {
+    empty(block);
+  } else if (block.filled) {
+    bring(block, (cells) => {
+      for (const fresh of cells.querySelectorAll('.cell')) { // of many that are new not all are told
+        if (cellOf(fresh.dataset.n)?.dataset.v !== fresh.dataset.v) place(block.node, fresh);
       }
     }).catch(() => {}); // the next connection does it
   }
