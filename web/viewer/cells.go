@@ -217,9 +217,9 @@ func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *sho
 	s = newShown(b.id, info)
 	left := min(b.left, maxCellBytes)
 	before := left
-	s.pull(e, maxCellOutputs, &left)
+	partial = s.pull(e, maxCellOutputs, &left)
 	b.left -= before - left
-	return s, left <= 0
+	return s, partial
 }
 
 // newShown is what a cell shows that has not produced anything.

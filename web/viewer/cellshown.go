@@ -35,7 +35,7 @@ type shown struct {
 	shift              int // what the session's numbers of cells are more than its kernel's
 	all                bool
 	items              []*item
-	hidden             int64 // items that are not shown
+	hidden, counted    int64 // items that are not shown, and how many of them were told by take
 	next               int   // where to read on
 	clears             bool  // the next output takes the place of all so far
 	cleared            bool  // everything that was there is gone since the last take
@@ -86,7 +86,7 @@ func (s *shown) settle() {
 	}
 }
 
-func (s *shown) clear() { s.items, s.hidden, s.clears, s.cleared = nil, 0, false, true }
+func (s *shown) clear() { s.items, s.hidden, s.counted, s.clears, s.cleared = nil, 0, 0, false, true }
 
 // stream adds text, which goes on where the last item is the same stream.
 func (s *shown) stream(n sessions.Numbered) {
@@ -164,9 +164,10 @@ func (s *shown) take() (cleared bool, changed, foreign []*item) {
 			changed = append(changed, it)
 		}
 	}
-	if s.hidden > 0 {
+	if s.hidden > s.counted {
 		changed = append(changed, s.rest())
 	}
+	s.counted = s.hidden
 	seen := map[string]bool{}
 	for i := len(s.foreign) - 1; i >= 0; i-- { // the last of each display counts
 		if it := s.foreign[i]; !seen[it.Display] {

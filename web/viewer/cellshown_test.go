@@ -113,6 +113,12 @@ func TestShownIsBounded(t *testing.T) {
 	if views := s.views(); len(views) != maxItems+1 || !strings.Contains(string(views[maxItems].HTML), "800 more outputs") {
 		t.Errorf("%d items, the last %q", len(views), views[len(views)-1].HTML)
 	}
+	if _, changed, _ := s.take(); len(changed) != maxItems+1 {
+		t.Errorf("%d items are told", len(changed))
+	}
+	if _, changed, _ := s.take(); len(changed) != 0 {
+		t.Errorf("%d items are told again", len(changed))
+	}
 	s = newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
 	for i := range 200_000 {
 		feed(s, printed("stdout", fmt.Sprintf("line %d of many\n", i)))
