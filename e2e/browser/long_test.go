@@ -71,8 +71,8 @@ func TestLongSession(t *testing.T) {
 	for _, part := range []float64{0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95} {
 		// wherever one scrolls to, there are cells before long, and about those that belong there
 		eval[bool](p, fmt.Sprintf("(scrollTo(0, %g * document.documentElement.scrollHeight), true)", part))
-		p.until("(e => e?.closest('.cell') !== null && e?.closest('.cell') !== undefined)(document.elementFromPoint(innerWidth / 2, innerHeight / 2))")
-		n := eval[int](p, "Number(document.elementFromPoint(innerWidth / 2, innerHeight / 2).closest('.cell').dataset.n)")
+		p.until("(globalThis.seen = document.elementFromPoint(innerWidth / 2, innerHeight / 2)?.closest('.cell')?.dataset.n) !== undefined")
+		n := eval[int](p, "Number(seen)")
 		if want := part * longCells; float64(n) < want-1500 || float64(n) > want+1500 {
 			t.Errorf("at %g of the page is cell %d", part, n)
 		}
