@@ -17,7 +17,7 @@ mkdir -p dist/common/man dist/common/completions
 build "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)" dist/host/cellblock cellblock
 dist/host/cellblock man dist/common/man
 for shell in bash zsh fish powershell; do dist/host/cellblock completion "$shell" >"dist/common/completions/cellblock.$shell"; done
-cp README.md LICENSE SECURITY.md compose.yaml Dockerfile dist/common/
+cp README.md LICENSE SECURITY.md dist/common/
 cp packaging/cellblock.service dist/common/
 
 # A server finds the shim for its engine's processor beside itself, whatever it runs on.
