@@ -22,9 +22,24 @@ func (m *Manager) Changed(o Owner, id string) <-chan struct{} {
 		w.waits = map[key]chan struct{}{}
 	}
 	if w.waits[k] == nil {
+		w.bound()
 		w.waits[k] = make(chan struct{})
 	}
 	return w.waits[k]
+}
+
+// maxWaits bounds the sessions that channels are kept for. Nobody says when he looks no more, and ids may be anybody's invention.
+const maxWaits = 10_000
+
+// bound has everybody look again when there are too many: who still cares comes back. w.mu is held.
+func (w *watchers) bound() {
+	if len(w.waits) < maxWaits {
+		return
+	}
+	for _, wait := range w.waits {
+		close(wait)
+	}
+	clear(w.waits)
 }
 
 // tell has whoever looks at a session look again.

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,23 @@ func TestChanged(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	})
+}
+
+// Looking for sessions that nobody has takes no more memory for ever, and whoever looks at others misses nothing.
+func TestChangedIsBounded(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{})
+	first := m.Changed(alice, "s")
+	for i := range 2 * maxWaits {
+		m.Changed(bob, strconv.Itoa(i))
+	}
+	select {
+	case <-first:
+	default:
+		t.Error("who looked first is not told to look again")
+	}
+	if n := len(m.watchers.waits); n > maxWaits {
+		t.Errorf("%d channels are kept", n)
+	}
 }
 
 // A session that died says why, until it has a kernel again.
