@@ -146,8 +146,16 @@ func TestResolve(t *testing.T) {
 	}
 	open := newWorld(t, func(c *Config) { c.Allowed = []string{"*"} })
 	bobs := open.create("bob", "his", "polars")
-	if _, err := open.Resolve(t.Context(), "alice", "python", bobs.Image); err == nil {
-		t.Error("a rule for all images lets alice into bob's")
+	// An engine finds an image by other words, too.
+	for _, other := range []string{"sha256:derived1", "derived1", "docker.io/library/" + bobs.Image, "localhost/" + open.shelf("bob") + "his"} {
+		if err := open.engine.Tag(t.Context(), bobs.Image, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range open.engine.images {
+		if _, err := open.Resolve(t.Context(), "alice", "python", name); (err == nil) != (name == "cellblock-python:latest" || name == "cellblock-full:latest") {
+			t.Errorf("a rule for all images, and %s: %v", name, err)
+		}
 	}
 }
 

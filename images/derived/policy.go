@@ -29,6 +29,9 @@ func (l *Library) Resolve(ctx context.Context, owner, language, name string) (st
 	}
 	if slices.ContainsFunc(l.cfg.Allowed, func(rule string) bool { return allows(rule, name) }) {
 		i, err := l.cfg.Engine.Image(ctx, name)
+		if err == nil && i.Labels[Label] == l.cfg.Installation { // an owner's, by its id or another of its names
+			return "", l.refuse(ctx, owner, language, name)
+		}
 		if err == nil && !slices.Contains(languagesOf(i), language) {
 			err = fault.New(fault.Invalid, "image: %.200s does not say that it brings %s", name, language).
 				WithHint("its label %s must name the language", images.Label)
