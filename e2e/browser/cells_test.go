@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -104,11 +103,9 @@ func TestConnectionLostAndFound(t *testing.T) {
 	}
 	line.mend()
 	for _, n := range []int{away + 2, 4, 3} {
-		p.showCell(n)
-		p.untilText(fmt.Sprintf("#c%d .outputs", n), "while it was away")
+		p.untilCell(n, "cell.querySelector('.outputs').innerText.includes('while it was away')")
 	}
-	p.showCell(2)
-	p.untilText("#c2 .outputs", "the end")
+	p.untilCell(2, "cell.querySelector('.outputs').innerText.includes('the end')")
 	p.until("document.querySelector('#c2 .cell-status').innerText === 'ok'")
 	if p.count(".cell") != away+2 || strings.Count(p.text("#c2 .outputs"), "the end") != 1 || strings.Count(p.text("#c2 .outputs"), "line 3\n") != 1 {
 		t.Errorf("%d cells, the second shows\n%s", p.count(".cell"), p.text("#c2 .outputs"))

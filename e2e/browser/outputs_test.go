@@ -51,8 +51,7 @@ func TestEveryKindOfOutput(t *testing.T) {
 	p.expects("Content Security Policy", "Content-Security-Policy") // Altair's frame is refused its CDN
 	p.open("/s/every")
 	for i, e := range every {
-		p.showCell(i + 1)
-		p.until(fmt.Sprintf("(cell => %s)(document.querySelector('#c%d'))", e.shows, i+1))
+		p.untilCell(i+1, e.shows)
 	}
 	const drawn = `document.querySelector('.plot-container .main-svg') !== null`
 	p.frame(12).until(drawn)
@@ -60,7 +59,7 @@ func TestEveryKindOfOutput(t *testing.T) {
 	p.frame(14).until(`document.querySelector('.cellblock-blocked')?.innerText.includes('cdn.jsdelivr.net')`)
 	p.showCell(10)
 	p.do(chromedp.Evaluate("document.querySelector('#c10 .unfold').click()", nil))
-	p.untilText("#c10 .outputs", "line 2500")
+	p.untilCell(10, "cell.innerText.includes('line 2500')")
 	p.showCell(3)
 	p.do(chromedp.Evaluate("document.querySelector('#c3 .enlarge').click()", nil))
 	p.until("document.querySelector('dialog.lightbox[open] img')?.complete")
@@ -68,11 +67,21 @@ func TestEveryKindOfOutput(t *testing.T) {
 	p.until("!document.querySelector('dialog.lightbox')")
 }
 
-// showCell scrolls a cell into sight, because what is far away is not loaded.
+// untilCell waits until an expression is true of a cell, which is kept in sight whatever grows around it: what is far away is not
+// loaded, and has no text.
+func (p *tab) untilCell(n int, expression string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf(`(cell => {
+		document.querySelector('#follow[aria-pressed=true]')?.click();
+		cell?.scrollIntoView({block: 'center'});
+		return cell && %s;
+	})(document.querySelector('#c%d'))`, expression, n))
+}
+
+// showCell brings a cell into sight.
 func (p *tab) showCell(n int) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("document.querySelector('#c%d')", n))
-	p.do(chromedp.Evaluate(fmt.Sprintf("document.querySelector('#c%d').scrollIntoView({block: 'center'})", n), nil))
+	p.untilCell(n, "true")
 }
 
 // frame is the document of a cell's output that needs scripts: a tab of its own to the browser, as it shares no origin with the page.
