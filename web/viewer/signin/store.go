@@ -62,20 +62,26 @@ type SignIn struct {
 
 // Open returns the store in a folder, which is made if it is not there. Its error is Unavailable.
 func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault.New(fault.Unavailable, "cannot make the folder of sign-ins: %w", err).
-			WithHint("Let the server's user write in the data folder, or choose another with --data-dir.")
+	if err := makeFolder(dir); err != nil {
+		return nil, err
 	}
 	s := &Store{dir: dir, now: time.Now, waits: map[string]*waiting{}}
 	s.sweep()
 	return s, nil
 }
 
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.Unavailable, "cannot make the folder of sign-ins: %w", err).
+			WithHint("Run this as the user that the server runs as, who must be able to write in the data folder (--data-dir).")
+	}
+	return nil
+}
+
 // NewCode makes a code for a token in a folder that Open is, or will be, called on. It holds once, for CodeLifetime.
 func NewCode(dir, token string) (code string, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fault.New(fault.Unavailable, "cannot make the folder of sign-ins: %w", err).
-			WithHint("Run this as the user that the server runs as.")
+	if err := makeFolder(dir); err != nil {
+		return "", err
 	}
 	code = rand.Text()
 	data, err := seal(code, token, time.Now().Add(CodeLifetime))
@@ -109,6 +115,9 @@ func (s *Store) Redeem(code string) (token string, err error) {
 // Begin signs a browser in until the token expires and returns the secret for its cookie.
 func (s *Store) Begin(token string, expires time.Time) (secret string, err error) {
 	s.sweep()
+	if err := makeFolder(s.dir); err != nil { // it may have been removed, to sign everybody out
+		return "", err
+	}
 	if latest := s.now().Add(maxLifetime); expires.After(latest) {
 		expires = latest
 	}

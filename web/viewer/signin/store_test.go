@@ -122,6 +122,14 @@ func TestEnd(t *testing.T) {
 	if entries, _ := os.ReadDir(s.dir); len(entries) != 1 {
 		t.Errorf("%d files", len(entries))
 	}
+
+	// Who removes the folder signs everybody out, and keeps nobody out.
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Find(begin(t, s, "token", 3*time.Hour)); err != nil {
+		t.Error(err)
+	}
 }
 
 // A code holds once, whoever comes at the same time, and not for long.
