@@ -68,7 +68,7 @@ type derivedImage struct {
 }
 
 // Collect removes images that have not been used for MaxAge, and then the longest unused ones until what is left takes no more than
-// MaxBytes, under all names that owners gave them. What sessions are made of stays, and counts as used now.
+// MaxBytes, under all names that owners gave them. What sessions run in stays, and counts as used now.
 func (l *Library) Collect(ctx context.Context) error {
 	used, err := l.cfg.InUse(ctx)
 	if err != nil {

@@ -107,7 +107,7 @@ type Config struct {
 	Folder string
 	// Allowed are further images that sessions may run in; "*" at the end of one stands for anything.
 	Allowed []string
-	// InUse names the images that sessions are made of, whether they run or can go on.
+	// InUse names the images of sessions that run, or whose kernel an earlier process has left running.
 	InUse func(ctx context.Context) (map[string]bool, error)
 	// Sources says where packages come from.
 	Sources Sources
