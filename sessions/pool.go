@@ -50,6 +50,9 @@ const (
 	poolAsking = time.Minute
 	// poolRenewal is how long a kernel waits in the pool before a fresh one takes its place.
 	poolRenewal = time.Hour
+	// maxUnusual bounds the profiles and images that it has kernels of besides those that sessions have by themselves: owners make
+	// images as they like, and what is in the pool counts for none of them.
+	maxUnusual = 16
 	// poolPause is how long the pool waits after a failed start, doubled with each, or while memory is short.
 	poolPause, maxPoolPause = 5 * time.Second, 10 * time.Minute
 )
@@ -101,10 +104,13 @@ func (p *pool) begin() bool {
 	return true
 }
 
-// want has the pool keep kernels of a choice ready from now on: somebody uses it.
+// want has the pool keep kernels of a choice ready from now on: somebody uses it. There may be too many of those.
 func (p *pool) want(choice Choice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if _, known := p.wanted[choice]; !known && !choice.usual() && p.unusual() >= maxUnusual {
+		return
+	}
 	p.wanted[choice] = time.Now()
 	if p.begun && p.shelves[choice] == nil {
 		p.shelves[choice] = &poolShelf{missing: time.Now()}
@@ -112,10 +118,22 @@ func (p *pool) want(choice Choice) {
 	}
 }
 
-// forgotten tells whether nobody has wanted a choice for long. Those of the default profile and a language's own image always
-// are wanted: there are not many. The caller holds p.mu.
+// usual tells whether a choice is of the default profile and its language's own image: there are not many of those.
+func (c Choice) usual() bool { return c == Choice{Language: c.Language, Profile: DefaultProfile} }
+
+// unusual is how many other choices are wanted. The caller holds p.mu.
+func (p *pool) unusual() (n int) {
+	for choice := range p.wanted {
+		if !choice.usual() {
+			n++
+		}
+	}
+	return n
+}
+
+// forgotten tells whether nobody has wanted a choice for long. The usual ones always are wanted. The caller holds p.mu.
 func (p *pool) forgotten(choice Choice) bool {
-	return choice != (Choice{Language: choice.Language, Profile: DefaultProfile}) && time.Since(p.wanted[choice]) >= poolRenewal
+	return !choice.usual() && time.Since(p.wanted[choice]) >= poolRenewal
 }
 
 // run fills the pool until the Manager shuts down.

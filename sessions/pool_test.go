@@ -317,6 +317,30 @@ func TestPoolForgetsWhatCannotBeStarted(t *testing.T) {
 	})
 }
 
+// Images are made by whoever likes to, and the pool does not grow with them. What nobody wants any more makes room.
+func TestPoolIsBoundedByChoices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := pooledManager(t, p, 1)
+		defer m.Shutdown(context.Background())
+		for round := range 2 {
+			for i := range 2 * maxUnusual {
+				m.pool.want(Choice{Language: "python", Profile: DefaultProfile, Image: fmt.Sprint(round, "-", i)})
+			}
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if n := p.live.Load(); n != maxUnusual+1 {
+				t.Errorf("round %d: %d kernels wait", round, n)
+			}
+			time.Sleep(3 * poolRenewal)
+			synctest.Wait()
+			if n := p.live.Load(); n != 1 {
+				t.Errorf("round %d: %d kernels wait for nobody", round, n)
+			}
+		}
+	})
+}
+
 func TestPoolIsNotFilledWhileMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{}
