@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"cellblock/internal/fault"
@@ -85,14 +86,20 @@ func (t *listTopic) tell(ctx context.Context) error {
 	return t.send(live.Event{Name: "order", Data: order})
 }
 
-// tellUsage tells what the sessions that have a kernel use.
+// tellUsage tells what the sessions that have a kernel use. They are asked at once, so that those that do not answer hold the
+// list up together for as long as one of them.
 func (t *listTopic) tellUsage(ctx context.Context) error {
-	for _, id := range t.running {
-		samples, err := t.v.Sessions.Samples(ctx, t.who.owner, id)
-		if err != nil || len(samples) == 0 {
-			continue // it has just ended, or does not answer now
+	samples := make([][]sessions.Sample, len(t.running))
+	var asked sync.WaitGroup
+	for i, id := range t.running {
+		asked.Go(func() { samples[i], _ = t.v.Sessions.Samples(ctx, t.who.owner, id) }) // one that has just ended has none
+	}
+	asked.Wait()
+	for i, id := range t.running {
+		if len(samples[i]) == 0 {
+			continue
 		}
-		if err := t.tellPart("usage", "usage", id, usageOf(samples), t.usage); err != nil {
+		if err := t.tellPart("usage", "usage", id, usageOf(samples[i]), t.usage); err != nil {
 			return err
 		}
 	}
