@@ -45,7 +45,12 @@ func (c *Client) tunnelOpened(t *stream.Tunnel) error {
 	c.wg.Go(func() {
 		defer c.tunnelServed()
 		defer t.Close()
-		serve(c.ctx, t, t.Port())
+		// What the Client's end cuts off is given up before whoever serves it can close it: the program must not take that for
+		// the end of what it was reading.
+		ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
+		defer cancel()
+		defer context.AfterFunc(c.ctx, func() { t.Reset(); cancel() })()
+		serve(ctx, t, t.Port())
 	})
 	return nil
 }

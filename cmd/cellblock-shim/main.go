@@ -42,6 +42,10 @@ func run(args []string) int {
 		return shim.ExitConfig
 	}
 	signal.Ignore(nobodys...)
+	if err := shim.IgnoreThreadSignals(); err != nil {
+		fmt.Fprintln(os.Stderr, "cellblock-shim:", err)
+		return shim.ExitSystem
+	}
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGTERM)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

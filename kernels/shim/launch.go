@@ -89,6 +89,9 @@ func launch(arg string) error {
 // Signals that are caught return to default at exec; ignored ones would stay.
 func resetSignals() error {
 	signal.Notify(make(chan os.Signal, 1))
+	if err := setThreadSignals(signalDefault); err != nil {
+		return err
+	}
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 }
 
