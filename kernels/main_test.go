@@ -74,12 +74,13 @@ func read(t testing.TB, e *kernels.Execution) []kernels.Output {
 }
 
 // next reads one output and checks its text.
-func next(t testing.TB, e *kernels.Execution, text string) {
+func next(t testing.TB, e *kernels.Execution, text string) kernels.Output {
 	t.Helper()
 	out, err := e.Next(ctx(t))
 	if err != nil || brief(out) != text {
 		t.Fatalf("got %q, %v; want %q", brief(out), err, text)
 	}
+	return out
 }
 
 // run runs code and returns its outputs in short form, and its result.

@@ -111,6 +111,7 @@ func TestAcknowledgeWhatIsHeld(t *testing.T) {
 	<-e.Done()
 	e.Release(seqs[1])
 	e.Release(seqs[0])
+	awaitAck(t, k, seqs[1])
 	_ = c.Close()
 
 	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
@@ -121,6 +122,7 @@ func TestAcknowledgeWhatIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Release(seqs[2])
+	awaitAck(t, k, seqs[2])
 	_ = c.Close() // the end was not left
 
 	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
@@ -131,9 +133,7 @@ func TestAcknowledgeWhatIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.AwaitAck(ctx(t), k.Last()); err != nil {
-		t.Fatal(err)
-	}
+	awaitAck(t, k, k.Last())
 }
 
 // Item 11: late output that is held is acknowledged when it is released, and what came after it not before it.
@@ -196,19 +196,21 @@ func TestLateOutputReleasedAtOnce(t *testing.T) {
 func TestAcknowledge(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, c, "print a\nprint b\nprint c")
-	next(t, e, "stdout:a")
+	a := next(t, e, "stdout:a")
 	next(t, e, "stdout:b")
 	<-e.Done()
 	_ = c.Close() // a was left by asking for b; b was not
+	awaitAck(t, k, a.Seq)
 
 	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
 	e, _ = c.Execution(e.ID())
 	next(t, e, "stdout:b")
-	next(t, e, "stdout:c")
+	last := next(t, e, "stdout:c")
 	if _, err := e.Next(ctx(t)); err != io.EOF {
 		t.Fatal(err)
 	}
 	_ = c.Close() // the end was returned, but not left
+	awaitAck(t, k, last.Seq)
 
 	c = connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
 	e, _ = c.Execution(e.ID())
@@ -375,5 +377,13 @@ func TestRedialsUntilTheShimIsBack(t *testing.T) {
 	next(t, e, "error:KeyboardInterrupt")
 	if asked := k.Asked(); !slices.Equal(asked, []stream.Op{stream.OpInterrupt}) {
 		t.Fatalf("asked %v", asked)
+	}
+}
+
+// awaitAck waits until the fake has been told that all up to seq was dealt with.
+func awaitAck(t *testing.T, k *kernelstest.Kernel, seq uint64) {
+	t.Helper()
+	if err := k.AwaitAck(ctx(t), seq); err != nil {
+		t.Fatal(err)
 	}
 }
