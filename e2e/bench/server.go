@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/dial"
 )
 
 // server is a running `cellblock serve` and an MCP client that is connected to it.
@@ -52,7 +53,7 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "dev_token.txt"))
 	if err == nil {
-		s.client, err = connect(ctx, url, strings.TrimSpace(string(token)))
+		s.client, err = dial.MCP(ctx, "cellblock-bench", url, strings.TrimSpace(string(token)))
 	}
 	if err != nil {
 		s.stop()
@@ -89,22 +90,6 @@ func (s *server) readyURL(lines *bufio.Scanner) (url, log string) {
 		log += lines.Text() + "\n"
 	}
 	return "", log
-}
-
-func connect(ctx context.Context, url, token string) (*client.Client, error) {
-	t, err := transport.NewStreamableHTTP(url, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
-	if err != nil {
-		return nil, err
-	}
-	c := client.NewClient(t)
-	if err := c.Start(ctx); err != nil {
-		return nil, err
-	}
-	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
-	hello.Params.ClientInfo = mcp.Implementation{Name: "cellblock-bench", Version: "1"}
-	_, err = c.Initialize(ctx, hello)
-	return c, err
 }
 
 // call calls a tool.

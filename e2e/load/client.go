@@ -5,27 +5,17 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/e2e/dial"
 )
 
 // mcpCaller is a connection of an MCP client.
 type mcpCaller struct{ c *client.Client }
 
 func connect(ctx context.Context, url, token string) (caller, error) {
-	t, err := transport.NewStreamableHTTP(url, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
+	c, err := dial.MCP(ctx, "cellblock-load", url, token)
 	if err != nil {
-		return nil, err
-	}
-	c := client.NewClient(t)
-	if err := c.Start(ctx); err != nil {
-		return nil, err
-	}
-	var hello mcp.InitializeRequest
-	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
-	hello.Params.ClientInfo = mcp.Implementation{Name: "cellblock-load", Version: "1"}
-	if _, err := c.Initialize(ctx, hello); err != nil {
-		_ = c.Close()
 		return nil, err
 	}
 	return mcpCaller{c}, nil
