@@ -49,8 +49,24 @@ func measureGrown(ctx context.Context, o options, dir string) (report, error) {
 // longSession has most cells.
 const longSession = "long"
 
-// fill makes a history in a data folder that a server will use, of the owner that its dev token names.
+// fill makes a history in a data folder that a server will use.
 func fill(ctx context.Context, o options, folder string) error {
+	return withHistory(ctx, o, folder, func(store *history.Store, owner sessions.Owner) error {
+		many := max(1, o.history/100)
+		if err := cells(ctx, store, owner, longSession, o.history/10, "a line\n"); err != nil {
+			return err
+		}
+		for i := range many {
+			if err := cells(ctx, store, owner, fmt.Sprintf("old-%d", i), o.history*9/10/many, "a line\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withHistory has something written into the history of a data folder that a server will use, for the owner that its dev token names.
+func withHistory(ctx context.Context, o options, folder string, write func(*history.Store, sessions.Owner) error) error {
 	if err := os.MkdirAll(folder, 0o711); err != nil {
 		return err
 	}
@@ -61,22 +77,12 @@ func fill(ctx context.Context, o options, folder string) error {
 	if err != nil {
 		return err
 	}
-	executions := o.history
 	store, err := history.Open(ctx, history.Options{Folder: folder, Slot: "bench"})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	many := max(1, executions/100)
-	if err := cells(ctx, store, owner, longSession, executions/10); err != nil {
-		return err
-	}
-	for i := range many {
-		if err := cells(ctx, store, owner, fmt.Sprintf("old-%d", i), executions*9/10/many); err != nil {
-			return err
-		}
-	}
-	return nil
+	return write(store, owner)
 }
 
 // ownerOf is who calls with a data folder's dev token.
@@ -98,8 +104,8 @@ func ownerOf(folder string) (owner sessions.Owner, err error) {
 	return sessions.Owner{Issuer: claims.Iss, Subject: claims.Sub}, err
 }
 
-// cells adds a session with cells that have ended, and closes it.
-func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int) error {
+// cells adds a session with cells that have ended and printed a text, and closes it.
+func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
 	found, err := store.Open(ctx, sessions.StoredSession{Owner: owner, ID: id, Language: "python", Created: time.Now()})
 	if err != nil {
 		return err
@@ -111,7 +117,7 @@ func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id s
 			changes = append(changes,
 				sessions.ExecutionQueued{Number: i, MsgID: fmt.Sprint(i), Code: "print('a line')", Queued: time.Now()},
 				sessions.ExecutionBegan{Number: i, Generation: 1, Started: time.Now()},
-				sessions.OutputsKept{Number: i, Outputs: []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: "a line\n", Seq: uint64(i), Time: time.Now()}}},
+				sessions.OutputsKept{Number: i, Outputs: []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: text, Seq: uint64(i), Time: time.Now()}}},
 				sessions.ExecutionEnded{Number: i, Ended: time.Now(), Own: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
 		}
 		if err := store.Commit(ctx, found.Ref, changes...); err != nil {

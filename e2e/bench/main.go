@@ -41,6 +41,8 @@ var measures = []measure{
 	{"cold", true, measureCold},
 	{"cold-together", true, measureColdTogether},
 	{"reattach", false, measureReattach},
+	{"pixel", false, measurePixel},
+	{"scroll", false, measureScroll},
 	{"idle", false, measureIdle},
 	{"shim", false, measureShim},
 }

@@ -23,6 +23,7 @@ import (
 type server struct {
 	cmd    *exec.Cmd
 	client *client.Client
+	url    string      // of MCP
 	log    chan string // what it says after it is ready, once it has ended
 }
 
@@ -46,14 +47,14 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	url, log := s.readyURL(bufio.NewScanner(stderr))
-	if url == "" {
+	var log string
+	if s.url, log = s.readyURL(bufio.NewScanner(stderr)); s.url == "" {
 		s.stop()
 		return nil, fmt.Errorf("the server did not come up:\n%s", log)
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "dev_token.txt"))
 	if err == nil {
-		s.client, err = dial.MCP(ctx, "cellblock-bench", url, strings.TrimSpace(string(token)))
+		s.client, err = dial.MCP(ctx, "cellblock-bench", s.url, strings.TrimSpace(string(token)))
 	}
 	if err != nil {
 		s.stop()

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
+	"cellblock/e2e/chromium"
 	"cellblock/e2e/rig"
 	"cellblock/kernels/kernelstest"
 )
@@ -31,7 +32,10 @@ const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	ctx, cancel := context.WithCancel(context.Background())
-	browserContext = sync.OnceValues(func() (context.Context, error) { return startBrowser(ctx) })
+	browserContext = sync.OnceValues(func() (browser context.Context, err error) {
+		browser, stopBrowser, err = chromium.Start(ctx)
+		return browser, err
+	})
 	code := rig.Run(m)
 	stopShared()
 	stopBrowser()
@@ -43,36 +47,6 @@ var (
 	browserContext func() (context.Context, error)
 	stopBrowser    = func() {}
 )
-
-// startBrowser starts the one browser.
-func startBrowser(ctx context.Context) (context.Context, error) {
-	profile, err := os.MkdirTemp("", "cb-chromium")
-	if err != nil {
-		return nil, err
-	}
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
-		chromedp.ExecPath(chromium()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
-	allocator, cancelAllocator := chromedp.NewExecAllocator(ctx, flags...)
-	// What newer browsers say that the library does not know is no matter.
-	browser, cancelBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
-	stopBrowser = func() {
-		cancelBrowser()
-		cancelAllocator()
-		_ = os.RemoveAll(profile)
-	}
-	return browser, chromedp.Run(browser)
-}
-
-// chromium is the browser's program, "" where there is none.
-func chromium() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
 
 // site is a server that browsers look at.
 type site struct {
@@ -92,7 +66,7 @@ func siteOf(s *rig.Server) *site { return &site{s, strings.TrimSuffix(s.URL, "/m
 // needs skips the test, loudly, where what it needs is missing.
 func needs(t *testing.T) {
 	t.Helper()
-	kernelstest.Need(t, chromium() != "", "Chromium (Debian's package chromium)")
+	kernelstest.Need(t, chromium.Program() != "", "Chromium (Debian's package chromium)")
 	_, err := exec.LookPath("bwrap")
 	kernelstest.Need(t, err == nil, "bubblewrap")
 }

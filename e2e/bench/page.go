@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"cellblock/e2e/chromium"
+)
+
+// noBrowser is the note where rows of the viewer are left out.
+const noBrowser = "the viewer's rows are left out: apt-get install chromium"
+
+// page is a tab of a browser that is signed in to a server's viewer.
+type page struct {
+	ctx  context.Context
+	base string // of addresses
+	stop func()
+}
+
+// openPage starts a browser and signs in to the server whose data folder that is.
+func openPage(ctx context.Context, o options, s *server, folder string) (*page, error) {
+	open := exec.CommandContext(ctx, filepath.Join(o.bin, "cellblock"), "open", "--data-dir", folder, "--url", s.url)
+	open.Env = environment()
+	open.Stderr = os.Stderr
+	link, err := open.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cellblock open: %w", err)
+	}
+	browser, stop, err := chromium.Start(ctx)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("the browser does not start: %w", err)
+	}
+	p := &page{ctx: browser, base: strings.TrimSuffix(s.url, "/mcp"), stop: stop}
+	if err := p.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(strings.TrimSpace(string(link))), chromedp.WaitVisible("#main h1")); err != nil {
+		stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// do carries out actions, within a minute or five.
+func (p *page) do(actions ...chromedp.Action) error {
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
+	defer cancel()
+	return chromedp.Run(ctx, actions...)
+}
+
+// openSession shows a session, of which a cell with a number is to be seen.
+func (p *page) openSession(id string, cell int) error {
+	return p.do(chromedp.Navigate(p.base+"/s/"+id), chromedp.WaitVisible(fmt.Sprintf("#c%d", cell)))
+}
+
+// eval runs a script in the page, waits for its promise and decodes its value into a pointer.
+func (p *page) eval(script string, into any) error {
+	return p.do(chromedp.Evaluate(script, into, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+}
