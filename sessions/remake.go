@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"cellblock/internal/fault"
 )
@@ -59,4 +60,13 @@ func (m *Manager) ImagesInUse(ctx context.Context) (map[string]bool, error) {
 	}
 	delete(used, "")
 	return used, nil
+}
+
+// ImagesKept names those that the next kernel of any session would run in that is not closed, whether it has one now or not, with
+// when such a session was last used.
+func (m *Manager) ImagesKept(ctx context.Context) (map[string]time.Time, error) {
+	if m.cfg.Store == nil {
+		return nil, nil
+	}
+	return m.cfg.Store.Images(ctx)
 }

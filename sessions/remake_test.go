@@ -53,5 +53,11 @@ func TestRemake(t *testing.T) {
 		if stored, err := m.KnownSession(t.Context(), sessions.Alice, "s"); err != nil || stored.Image != "derived-mine" {
 			t.Errorf("the store has %+v, %v", stored, err)
 		}
+		later := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, choices, func(c *sessions.Config) { c.Store = store.Another() })
+		defer later.Shutdown(context.Background())
+		kept, err := later.ImagesKept(t.Context())
+		if err != nil || len(kept) != 1 || kept["derived-mine"].IsZero() {
+			t.Errorf("another process knows of %v, %v", kept, err)
+		}
 	})
 }

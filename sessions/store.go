@@ -46,6 +46,10 @@ type Store interface {
 	// has left them.
 	Running(ctx context.Context) ([]StoredKernel, error)
 
+	// Images returns the images other than their languages' own that sessions of all owners are made of which are not closed, with
+	// when one of them was last used.
+	Images(ctx context.Context) (map[string]time.Time, error)
+
 	// Generations returns those of a session, oldest first.
 	Generations(ctx context.Context, session SessionRef) ([]StoredGeneration, error)
 

@@ -120,6 +120,7 @@ func (a *app) openLibrary(cfg *Config) (*derived.Library, error) {
 		Allowed: cfg.ImagesAllowed, Sources: sources, MaxBuilds: b.Max, Limit: b.Limit, Memory: int64(b.Memory), Size: int64(b.MaxBytes),
 		MaxAge: b.KeepAge, MaxBytes: int64(b.KeepBytes), Logger: a.logger,
 		InUse: func(ctx context.Context) (map[string]bool, error) { return a.sessions.ImagesInUse(ctx) },
+		Kept:  func(ctx context.Context) (map[string]time.Time, error) { return a.sessions.ImagesKept(ctx) },
 	}), nil
 }
 

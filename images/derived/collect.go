@@ -2,6 +2,7 @@ package derived
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,45 +60,50 @@ func (l *Library) KeepCollected(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// derivedImage is one with all its names.
+// derivedImage is one with the names that owners gave it.
 type derivedImage struct {
 	Image
-	names []string // Name not among them
-	used  bool
+	names []string
+	used  bool // a session runs in it
 	at    time.Time
 }
 
-// Collect removes images that have not been used for MaxAge, and then the longest unused ones until what is left takes no more than
-// MaxBytes, under all names that owners gave them. What sessions run in stays, and counts as used now.
+// Collect removes images that have not been used for MaxAge, and then makes room (see makeRoom). What sessions run in stays, and counts
+// as used now; what sessions without a kernel would run in counts as used when they last were.
 func (l *Library) Collect(ctx context.Context) error {
-	used, err := l.cfg.InUse(ctx)
+	list, err := l.inventory(ctx)
 	if err != nil {
 		return err
+	}
+	var kept []derivedImage
+	for _, i := range list {
+		gone := false
+		if l.cfg.MaxAge > 0 && !i.used && time.Since(i.at) > l.cfg.MaxAge {
+			if gone, err = l.take(ctx, i, i.names); err != nil {
+				return err
+			}
+		}
+		if !gone {
+			kept = append(kept, i)
+		}
+	}
+	return l.makeRoom(ctx, kept)
+}
+
+// inventory returns the derived images, the longest unused first. Their sizes are without their bases.
+func (l *Library) inventory(ctx context.Context) (list []derivedImage, err error) {
+	used, err := l.cfg.InUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := l.cfg.Kept(ctx)
+	if err != nil {
+		return nil, err
 	}
 	all, err := l.mine(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, total := l.inventory(ctx, all, used)
-	for _, i := range list {
-		old := l.cfg.MaxAge > 0 && time.Since(i.at) > l.cfg.MaxAge
-		if i.used || !old && (l.cfg.MaxBytes == 0 || total <= l.cfg.MaxBytes) {
-			continue
-		}
-		switch removed, err := l.collect(ctx, i); {
-		case err != nil:
-			return err
-		case !removed:
-			continue
-		}
-		l.cfg.Logger.Info("an image that nobody uses is removed", "image", i.Name, "unused since", i.at.UTC().Format(time.RFC3339))
-		total -= i.Size
-	}
-	return nil
-}
-
-// inventory returns the derived images, the longest unused first, and what they take besides their bases.
-func (l *Library) inventory(ctx context.Context, all []Image, used map[string]bool) (list []derivedImage, total int64) {
 	bases := map[string]int64{}
 	for _, i := range all {
 		if !strings.HasPrefix(i.Name, Prefix) {
@@ -110,34 +116,50 @@ func (l *Library) inventory(ctx context.Context, all []Image, used map[string]bo
 		}
 		d := derivedImage{Image: i, used: used[i.Name]}
 		d.Size = max(i.Size-bases[base], 0)
-		if d.used {
+		if d.used || l.lastUsed(i.Name).IsZero() { // not noted: from now on
 			l.Used(i.Name)
 		}
-		if d.at = l.lastUsed(i.Name); d.at.IsZero() { // not noted: from now on
-			l.Used(i.Name)
-			d.at = time.Now()
+		if d.at = l.lastUsed(i.Name); kept[i.Name].After(d.at) {
+			d.at = kept[i.Name]
 		}
 		for _, o := range all {
 			if o.ID == i.ID && o.Name != i.Name {
 				d.names = append(d.names, o.Name)
 			}
 		}
-		list, total = append(list, d), total+d.Size
+		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b derivedImage) int { return a.at.Compare(b.at) })
-	return list, total
+	return list, nil
 }
 
-// collect removes an image with all its names, and tells whether it did. One that a container uses stays.
-func (l *Library) collect(ctx context.Context, i derivedImage) (removed bool, err error) {
-	for _, name := range append(i.names, i.Name) {
-		err := l.drop(ctx, name)
-		switch {
-		case err != nil && fault.KindOf(err) == fault.Conflict:
-			return false, nil
-		case err != nil:
-			return false, err
+// take removes names that owners gave an image, and the image if no others are left. It tells whether it did: an image that has come
+// into use meanwhile keeps all its names. What is interrupted half-way leaves an image without them, which a later collection finds.
+func (l *Library) take(ctx context.Context, i derivedImage, names []string) (done bool, err error) {
+	if l.lastUsed(i.Name).After(i.at) {
+		return false, nil
+	}
+	last := len(names) == len(i.names)
+	if last {
+		names = append(slices.Clip(names), i.Name)
+	}
+	for n, name := range names {
+		err := l.cfg.Engine.Remove(ctx, name)
+		if err == nil {
+			continue
 		}
+		conflict := fault.KindOf(err) == fault.Conflict
+		for _, gone := range names[:n] {
+			err = errors.Join(err, l.cfg.Engine.Tag(ctx, i.Name, gone))
+		}
+		if conflict {
+			err = nil
+		}
+		return false, err
+	}
+	if last {
+		l.forget(i.Name)
+		l.cfg.Logger.Info("an image that nobody uses is removed", "image", i.Name, "unused since", i.at.UTC().Format(time.RFC3339))
 	}
 	return true, nil
 }

@@ -97,7 +97,7 @@ type Base struct {
 	Python string
 }
 
-// Config says how a Library works. Engine, Installation, Bases and Folder are required.
+// Config says how a Library works. Engine, Installation, Bases, Folder, InUse and Kept are required.
 type Config struct {
 	Engine       Engine
 	Installation string
@@ -109,6 +109,8 @@ type Config struct {
 	Allowed []string
 	// InUse names the images of sessions that run, or whose kernel an earlier process has left running.
 	InUse func(ctx context.Context) (map[string]bool, error)
+	// Kept names the images that a session would run in that has no kernel now, too, with when such a session was last used.
+	Kept func(ctx context.Context) (map[string]time.Time, error)
 	// Sources says where packages come from.
 	Sources Sources
 	// MaxBuilds is how many images are made at once (2), MaxWaiting how many may wait for that (16), Limit how long each may
@@ -116,7 +118,8 @@ type Config struct {
 	MaxBuilds, MaxWaiting int
 	Limit                 time.Duration
 	Memory, Size          int64
-	// MaxAge is how long an image is kept that nothing uses (30 days), MaxBytes what all of them may take (20 GiB). 0: no limit.
+	// MaxAge is how long an image is kept that nothing uses (30 days), MaxBytes what all of them may take (20 GiB), of which
+	// each owner has a share. 0: no limit.
 	MaxAge   time.Duration
 	MaxBytes int64
 	Logger   *slog.Logger
@@ -251,18 +254,16 @@ func (l *Library) Delete(ctx context.Context, owner, name string) error {
 	if err != nil || used[e.Image] || isOwned(e.Image, all) {
 		return err
 	}
-	err = l.drop(ctx, e.Image)
+	kept, err := l.cfg.Kept(ctx)
+	if _, would := kept[e.Image]; err != nil || would {
+		return err
+	}
+	err = l.cfg.Engine.Remove(ctx, e.Image)
+	if err == nil {
+		l.forget(e.Image)
+	}
 	if fault.KindOf(err) == fault.Conflict { // something has just begun to use it: it is collected later
 		return nil
-	}
-	return err
-}
-
-// drop removes a derived image, and the note of its last use.
-func (l *Library) drop(ctx context.Context, image string) error {
-	err := l.cfg.Engine.Remove(ctx, image)
-	if err == nil {
-		l.forget(image)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package derived
 import (
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +56,11 @@ func TestTwoOwners(t *testing.T) {
 func TestDeleteWhileASessionUsesIt(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.MaxBytes = 1 })
 	made := w.create("alice", "mine", "polars")
+	w.kept[made.Image] = time.Now()
+	if err := w.Delete(t.Context(), "alice", "mine"); err != nil || len(w.engine.names(Prefix)) != 1 {
+		t.Fatalf("%v; images %q", err, w.engine.names(Prefix))
+	}
+	w.create("alice", "mine", "polars")
 	w.used[made.Image] = true
 	if err := w.Delete(t.Context(), "alice", "mine"); err != nil {
 		t.Fatal(fault.Text(err))
@@ -266,62 +270,5 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	}
 	if len(w.engine.images) != before || len(w.building) > 0 || len(w.turns) > 0 {
 		t.Errorf("left: %v", w.engine.images)
-	}
-}
-
-func TestCollect(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.MaxAge, c.MaxBytes = 24*time.Hour, 25 })
-	made := map[string]string{}
-	for i, name := range []string{"old", "used", "a", "b", "c"} {
-		made[name] = w.create("alice", name, "package-"+name).Image
-		at := time.Now().Add(-time.Duration(10-i) * time.Minute)
-		if i < 2 {
-			at = at.Add(-48 * time.Hour)
-		}
-		if err := os.Chtimes(w.mark(made[name]), at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.used[made["used"]] = true
-	if err := w.Collect(t.Context()); err != nil {
-		t.Fatal(fault.Text(err))
-	}
-	// Of four times 10 bytes beside the base the two longest unused go.
-	if got, want := w.list("alice")[2:], []string{"c", "used"}; !slices.Equal(got, want) {
-		t.Errorf("left: %q, want %q", got, want)
-	}
-	if got := len(w.engine.names(Prefix)); got != 2 {
-		t.Errorf("%d derived images are left", got)
-	}
-	if used := w.lastUsed(made["used"]); time.Since(used) > time.Hour {
-		t.Errorf("what a session uses was last used at %v", used)
-	}
-	if marks, _ := os.ReadDir(w.cfg.Folder); len(marks) != 2 {
-		t.Errorf("notes are left: %v", marks)
-	}
-}
-
-// What a container uses cannot be removed, and does not count as room that was made.
-func TestCollectGoesOnWhereAnImageIsInUse(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.MaxBytes = 15 })
-	for i, name := range []string{"running", "idle", "new"} {
-		at := time.Now().Add(time.Duration(i-10) * time.Minute)
-		made := w.create("alice", name, "package-"+name)
-		if err := os.Chtimes(w.mark(made.Image), at, at); err != nil {
-			t.Fatal(err)
-		}
-		if name == "running" {
-			i, err := w.engine.Image(t.Context(), made.Image)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.engine.inUse[i.ID] = true
-		}
-	}
-	if err := w.Collect(t.Context()); err != nil {
-		t.Fatal(fault.Text(err))
-	}
-	if left := w.engine.names(Prefix); len(left) != 1 {
-		t.Errorf("left: %q, and only the one in use must be", left)
 	}
 }

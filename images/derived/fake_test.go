@@ -24,6 +24,7 @@ type fakeEngine struct {
 	inUse    map[string]bool  // by id
 	builds   []Build
 	building func(ctx context.Context, b Build, log io.Writer) error
+	broken   string // what cannot be removed
 }
 
 func newFake() *fakeEngine {
@@ -95,6 +96,9 @@ func (e *fakeEngine) Tag(_ context.Context, name, other string) error {
 func (e *fakeEngine) Remove(_ context.Context, name string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if name == e.broken {
+		return fault.New(fault.Unavailable, "the engine does not answer")
+	}
 	i := e.images[name]
 	others := 0
 	for _, o := range e.images {
@@ -126,15 +130,17 @@ type world struct {
 	t      *testing.T
 	engine *fakeEngine
 	used   map[string]bool
+	kept   map[string]time.Time
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
-	w := &world{t: t, engine: newFake(), used: map[string]bool{}}
+	w := &world{t: t, engine: newFake(), used: map[string]bool{}, kept: map[string]time.Time{}}
 	cfg := Config{
 		Engine: w.engine, Installation: "i", Folder: t.TempDir() + "/images",
 		Bases: []Base{{Image: "cellblock-python:latest", Languages: []string{"python"}, Python: "/usr/bin/python3"},
 			{Image: "cellblock-full:latest", Languages: []string{"python", "javascript"}, Python: "/usr/bin/python3"}},
 		InUse: func(context.Context) (map[string]bool, error) { return w.used, nil },
+		Kept:  func(context.Context) (map[string]time.Time, error) { return w.kept, nil },
 	}
 	if change != nil {
 		change(&cfg)

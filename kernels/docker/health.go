@@ -100,7 +100,7 @@ func imageError(host, image string, err error) error {
 	}
 	f := fault.New(fault.Unavailable, "the engine at %s has no image %s: %w", host, image, err)
 	if strings.HasPrefix(image, derivedPrefix) {
-		return f.WithHint("It has been removed, most likely because nobody had used it for long: make it again from the same packages (create_image), or use another session_id.")
+		return f.WithHint("It has been removed, most likely because nobody had used it for long: make it again from the same packages (create_image). Or close the session (close_session keeps its files), and name another image in its next call.")
 	}
 	return f.
 		WithHint("Build it: make image (scripts/image.sh), with DOCKER_HOST=%s; or pull it if it is somebody else's.", host)

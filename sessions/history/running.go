@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	"cellblock/sessions"
 )
@@ -27,4 +28,23 @@ func (s *Store) Running(ctx context.Context) ([]sessions.StoredKernel, error) {
 		s.generations, s.executions, s.bytes, g.ref, g.seq, g.started
 		FROM sessions s JOIN generations g ON g.session = s.id AND g.number = s.generations
 		WHERE s.closed IS NULL AND s.deleted = 0 AND g.ended IS NULL`)
+}
+
+// Images implements sessions.Store.
+func (s *Store) Images(ctx context.Context) (map[string]time.Time, error) {
+	type use struct {
+		image string
+		at    time.Time
+	}
+	list, err := collect(ctx, s.read, func(row scanner) (u use, err error) {
+		var used sql.NullInt64
+		err = row.Scan(&u.image, &used)
+		u.at = at(used)
+		return u, err
+	}, `SELECT image, MAX(used) FROM sessions WHERE closed IS NULL AND deleted = 0 AND image <> '' GROUP BY image`)
+	all := make(map[string]time.Time, len(list))
+	for _, u := range list {
+		all[u.image] = u.at
+	}
+	return all, err
 }

@@ -388,6 +388,19 @@ func (m *Memory) Running(context.Context) (all []sessions.StoredKernel, _ error)
 	return all, nil
 }
 
+// Images implements sessions.Store.
+func (m *Memory) Images(context.Context) (map[string]time.Time, error) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	all := map[string]time.Time{}
+	for _, s := range m.disk.sessions {
+		if s.Closed.IsZero() && s.Image != "" && s.Used.After(all[s.Image]) {
+			all[s.Image] = s.Used
+		}
+	}
+	return all, nil
+}
+
 // Executions implements sessions.Store.
 func (m *Memory) Executions(_ context.Context, ref sessions.SessionRef, from, limit int) (all []sessions.StoredExecution, _ error) {
 	s := m.session(ref)

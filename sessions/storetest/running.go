@@ -83,6 +83,35 @@ func testUsed(t *testing.T, p Processes) {
 	}
 }
 
+// testImages: Images names what sessions are made of, with their last use, until they are closed or deleted.
+func testImages(t *testing.T, p Processes) {
+	s := p.Start(t)
+	began := time.Now().Add(time.Hour)
+	made := func(o sessions.Owner, id, image string, used time.Duration, more ...sessions.Change) {
+		t.Helper()
+		found, err := s.Open(t.Context(), sessions.StoredSession{Owner: o, ID: id, Language: "python", Image: image, Created: began})
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, found.Ref, append([]sessions.Change{sessions.GenerationBegan{Number: 1, Started: began.Add(used)}}, more...)...)
+	}
+	made(alice, "late", "shared", 2*time.Second)
+	made(bob, "early", "shared", time.Second, sessions.GenerationEnded{Number: 1, Ended: began.Add(time.Minute)})
+	made(bob, "other", "his", 3*time.Second)
+	made(alice, "plain", "", 0)
+	made(alice, "closed", "of closed", 0, sessions.SessionClosed{Closed: began})
+	made(alice, "deleted", "of deleted", 0)
+	if err := s.Delete(t.Context(), alice, "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Images(t.Context())
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	sameTime(t, "shared by two", got["shared"], began.Add(2*time.Second))
+	sameTime(t, "one's own", got["his"], began.Add(3*time.Second))
+}
+
 func wantRunning(t *testing.T, s sessions.Store, held bool) {
 	t.Helper()
 	all, err := s.Running(t.Context())

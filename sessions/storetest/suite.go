@@ -51,6 +51,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"kernels whose end is not written down", testRunning},
 		{"cells whose end is not written down", testUnended},
 		{"when a session was used", testUsed},
+		{"images of sessions", testImages},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, disk(t)) })
 	}
