@@ -5,8 +5,9 @@ SHELL := bash
 BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-# The race detector needs a C compiler.
-RACE    := $(shell command -v gcc >/dev/null && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+# The race detector needs a C compiler. It leaves out the instructions of SQLite, which is C that was translated: they touch
+# memory of its own, which the detector does not watch, and take six times as long with it. Its locks are Go's, and watched.
+RACE    := $(shell command -v gcc >/dev/null && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false)
 
 .PHONY: help
 help: ## this list
@@ -60,7 +61,7 @@ test: setup build ## every test that can run here; what cannot is named. RERUN=1
 	$(if $(RERUN),scripts/test-again.sh '$(PACKAGES)' $(TESTARGS),go test $(TESTARGS) $(PACKAGES))
 
 .PHONY: race
-race: ; go test -race ./... ## only the tests, with the race detector
+race: ; go test $(RACE) ./... ## only the tests, with the race detector
 
 .PHONY: e2e
 e2e: setup build ## only the end-to-end tests
