@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"cellblock/internal/jsontext"
 	"cellblock/kernels/wire"
 )
 
@@ -79,16 +80,17 @@ const (
 
 var errTooMany = errors.New("too many entries")
 
-// outputContent is the content of all messages that become outputs.
+// outputContent is the content of all messages that become outputs. It is not left to encoding/json, which looked at each byte of
+// a picture six times, and copied it twice.
 type outputContent struct {
-	Name           string          `json:"name"`
-	Text           string          `json:"text"`
-	Data           json.RawMessage `json:"data"`
-	Metadata       json.RawMessage `json:"metadata"`
-	ExecutionCount int             `json:"execution_count"`
-	Wait           bool            `json:"wait"`
-	Prompt         string          `json:"prompt"`
-	Password       bool            `json:"password"`
+	Name           string
+	Text           string
+	Data           json.RawMessage
+	Metadata       json.RawMessage
+	ExecutionCount int
+	Wait           bool
+	Prompt         string
+	Password       bool
 	Transient      struct {
 		DisplayID string `json:"display_id"`
 	} `json:"transient"`
@@ -129,11 +131,52 @@ func decodeOutput(msg wire.Message, seq uint64) (Output, error) {
 		return out, nil
 	}
 	var c outputContent
-	if err := json.Unmarshal(msg.Content, &c); err != nil {
+	if err := jsontext.Members(msg.Content, c.member); err != nil {
 		return Output{}, err
 	}
 	err := out.fill(c)
 	return out, err
+}
+
+// member takes one member of a message's content. What is large shares the message's memory.
+func (c *outputContent) member(name string, value json.RawMessage) error {
+	switch name {
+	case "name":
+		return decodeText(value, &c.Name)
+	case "text":
+		return decodeText(value, &c.Text)
+	case "data":
+		c.Data = value
+	case "metadata":
+		c.Metadata = value
+	case "execution_count":
+		return json.Unmarshal(value, &c.ExecutionCount)
+	case "wait":
+		return json.Unmarshal(value, &c.Wait)
+	case "prompt":
+		return decodeText(value, &c.Prompt)
+	case "password":
+		return json.Unmarshal(value, &c.Password)
+	case "transient":
+		return json.Unmarshal(value, &c.Transient)
+	case "ename":
+		return decodeText(value, &c.EName)
+	case "evalue":
+		return decodeText(value, &c.EValue)
+	case "traceback":
+		c.Traceback = value
+	}
+	return nil
+}
+
+// decodeText decodes a JSON string. As everywhere in encoding/json, null leaves what is there.
+func decodeText(value json.RawMessage, to *string) error {
+	text, ok := jsontext.Text(value)
+	if !ok {
+		return json.Unmarshal(value, to) // null, or an error that says what it is
+	}
+	*to = text
+	return nil
 }
 
 // fill takes from c what belongs to the output's kind.
@@ -156,15 +199,20 @@ func (o *Output) fill(c outputContent) (err error) {
 	return err
 }
 
-func decodeBundle(text json.RawMessage) (map[string]json.RawMessage, error) {
-	if members(text) > maxMIMETypes {
-		return nil, fmt.Errorf("data: %w", errTooMany)
-	}
-	if len(text) == 0 {
+// decodeBundle decodes a MIME bundle. Its values share the memory of text.
+func decodeBundle(text json.RawMessage) (bundle map[string]json.RawMessage, err error) {
+	if len(text) == 0 || string(text) == "null" {
 		return nil, nil
 	}
-	var bundle map[string]json.RawMessage
-	err := json.Unmarshal(text, &bundle)
+	bundle = map[string]json.RawMessage{}
+	n := 0
+	err = jsontext.Members(text, func(mime string, value json.RawMessage) error {
+		if n++; n > maxMIMETypes {
+			return fmt.Errorf("data: %w", errTooMany)
+		}
+		bundle[mime] = value
+		return nil
+	})
 	return bundle, err
 }
 

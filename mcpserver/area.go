@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"strings"
 
 	"cellblock/kernels"
@@ -118,10 +119,10 @@ func (a *area) hold(it *item) {
 		small := mimeBundle{}
 		for mime, value := range it.out.Data {
 			if len(value) <= largeForm {
-				small[mime] = value
+				small[mime] = bytes.Clone(value) // it shares the memory of the large ones
 			}
 		}
-		it.out.Data, size = small, bundleSize(small)
+		it.out.Data, it.out.Metadata, size = small, bytes.Clone(it.out.Metadata), bundleSize(small)
 	}
 	a.held += size
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"cellblock/internal/filetype"
+	"cellblock/internal/jsontext"
 	"cellblock/internal/words"
 )
 
@@ -107,9 +108,11 @@ func compact(value json.RawMessage) string {
 
 // mimeText returns the text of a form: a JSON string or a list of them (nbformat), else the JSON as it is.
 func mimeText(value json.RawMessage) string {
-	var text string
-	if json.Unmarshal(value, &text) == nil {
+	if text, ok := jsontext.Text(value); ok {
 		return text
+	}
+	if string(value) == "null" {
+		return ""
 	}
 	var lines []string
 	if json.Unmarshal(value, &lines) == nil {

@@ -16,7 +16,7 @@ type layer struct {
 // layers is the one direction of imports, from the top down. The first pattern that fits a folder counts.
 var layers = []layer{
 	{
-		"cmd/cellblock-shim", []string{"kernels/shim/...", "kernels/stream", "kernels/wire", "internal/timerslack"},
+		"cmd/cellblock-shim", []string{"kernels/shim/...", "kernels/stream", "kernels/wire", "internal/jsontext", "internal/timerslack"},
 		"the shim is a small static binary beside every kernel; what it links, each kernel pays for",
 	},
 	{
@@ -51,11 +51,11 @@ var layers = []layer{
 		"sessions know owners, not tokens, and kernels, not how they are launched",
 	},
 	{"notebook", []string{"kernels", "internal/..."}, "a notebook is made of outputs; whose they are is not its business"},
-	{"kernels/wire", nil, "framing is pure: bytes in, message out"},
+	{"kernels/wire", []string{"internal/jsontext"}, "framing is pure: bytes in, message out"},
 	{"kernels/seccomp", nil, "the filter is numbers; who puts what under it is not its business"},
 	{"kernels/stream", nil, "server and shim share the stream, so it can know neither"},
 	{
-		"kernels/shim/...", []string{"kernels/shim/...", "kernels/seccomp", "kernels/stream", "kernels/wire", "internal/timerslack"},
+		"kernels/shim/...", []string{"kernels/shim/...", "kernels/seccomp", "kernels/stream", "kernels/wire", "internal/jsontext", "internal/timerslack"},
 		"the shim stands beside the kernel and has nothing of the server in it",
 	},
 	{

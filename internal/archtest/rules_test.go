@@ -37,7 +37,7 @@ func TestCheckImports(t *testing.T) {
 		{"kernels/a.go", "cellblock/kernels/docker", "cannot know them"},
 		{"kernels/a.go", "cellblock/kernels/shim", "cannot know them"},
 		{"kernels/a.go", "cellblock/sessions", "cannot know them"},
-		{"kernels/wire/a.go", "cellblock/internal/fault", "nothing of ours"},
+		{"kernels/wire/a.go", "cellblock/internal/fault", "framing is pure"},
 		{"kernels/stream/a.go", "cellblock/kernels/wire", "can know neither"},
 		{"kernels/docker/a.go", "cellblock/kernels", ""},
 		{"kernels/docker/a.go", "cellblock/kernels/local", "do not know each other"},

@@ -1,5 +1,6 @@
-// Package jsontext writes texts as JSON bit by bit. encoding/json holds all that it writes in memory, several times over
-// while that grows, which tells for texts of many MiB.
+// Package jsontext is for JSON whose texts have many MiB: it writes them bit by bit, where encoding/json holds all that it
+// writes in memory, several times over while that grows, and reads it in one pass and without copies, where encoding/json
+// looks at each byte of each level twice.
 package jsontext
 
 import (

@@ -62,7 +62,8 @@ func (r *Reader) ReadFrame() (Frame, error) {
 	return Frame{Type: FrameType(head[lengthSize]), Payload: payload}, nil
 }
 
-// readBounded reads n bytes, growing with what has really arrived.
+// readBounded reads n bytes, growing with what has really arrived: often enough to be safe from a length alone, and seldom enough
+// that little is copied for it.
 func readBounded(r io.Reader, n int) ([]byte, error) {
 	buf := make([]byte, min(n, chunkSize))
 	for filled := 0; ; {
@@ -77,7 +78,7 @@ func readBounded(r io.Reader, n int) ([]byte, error) {
 		if filled == n {
 			return buf, nil
 		}
-		grown := make([]byte, min(n, 2*filled))
+		grown := make([]byte, min(n, 8*filled))
 		copy(grown, buf)
 		buf = grown
 	}

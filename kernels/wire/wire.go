@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"cellblock/internal/jsontext"
 )
 
 // Delimiter separates the routing identities from the message.
@@ -109,7 +111,7 @@ func orEmpty(dict []byte) []byte {
 func dictionary(b []byte) (json.RawMessage, error) {
 	start := bytes.TrimLeft(b, " \t\r\n")
 	switch {
-	case !json.Valid(b):
+	case !jsontext.Valid(b):
 		return nil, fmt.Errorf("%w: no JSON", ErrNotJupyter)
 	case start[0] == '{':
 		return b, nil
