@@ -269,7 +269,7 @@ func (m *Manager) forget(s *session, why *ending) {
 		delete(m.sessions, s.key)
 	}
 	if !s.refused() {
-		m.past.put(s.key, pastEnd{pastSentence(s.key.id, why.cause, time.Now()), s.info().Generation > 0})
+		m.past.put(s.key, pastEnd{sentence: pastSentence(s.key.id, why.cause, time.Now()), lost: s.info().Generation > 0})
 	}
 }
 

@@ -21,6 +21,7 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 	if err != nil || len(refs) == 0 || m.cfg.Store == nil {
 		return refs, err
 	}
+	asOf := m.ends()
 	all, err := m.cfg.Store.Running(ctx)
 	if err != nil {
 		return nil, err // rather left alone than stopped
@@ -37,7 +38,7 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 		case !ok || !m.offers(k.Session.choice()):
 			unknown = append(unknown, ref)
 		default:
-			if s := m.takeBack(k.Session); s != nil {
+			if s := m.takeBack(k.Session, asOf); s != nil {
 				taken = append(taken, s)
 			}
 		}
@@ -50,11 +51,12 @@ func (m *Manager) Recover(ctx context.Context) (unknown []kernels.Ref, err error
 func (m *Manager) takeOver(ctx context.Context, k key) *session {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
+	asOf := m.ends()
 	past, err := m.stored(ctx, k.owner, k.id)
 	if err != nil || !m.orphaned(past) {
 		return nil
 	}
-	return m.takeBack(past)
+	return m.takeBack(past, asOf)
 }
 
 // takeOverTime is how long a list waits until it is known what became of the sessions that it has taken over.
@@ -67,6 +69,7 @@ func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()
+	asOf := m.ends()
 	all, err := m.cfg.Store.Sessions(ctx, o)
 	if err != nil {
 		m.cfg.Logger.Warn("sessions that an earlier server has left cannot be looked for", "error", err)
@@ -75,7 +78,7 @@ func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
 	all = slices.DeleteFunc(all, func(past StoredSession) bool { return !m.orphaned(past) })
 	var taken []*session
 	for _, past := range all[:min(len(all), maxDormant)] {
-		if s := m.takeBack(past); s != nil {
+		if s := m.takeBack(past, asOf); s != nil {
 			taken = append(taken, s)
 		}
 	}
@@ -87,13 +90,20 @@ func (m *Manager) orphaned(past StoredSession) bool {
 	return !past.Held && past.Closed.IsZero() && past.Generations > 0 && m.offers(past.choice())
 }
 
-// takeBack makes a session of one in the store; what its runner does first is to look for its kernel. It is nil when
-// everything ends.
-func (m *Manager) takeBack(past StoredSession) *session {
+// ends counts the sessions that have ended: what was read of the store is as of then.
+func (m *Manager) ends() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.past.count
+}
+
+// takeBack makes a session of one that was in the store as of so many ends; what its runner does first is to look for its
+// kernel. It is nil for one that has ended since, which would come back as its own ghost, and when everything ends.
+func (m *Manager) takeBack(past StoredSession, asOf int) *session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := key{past.Owner, past.ID}
-	if s := m.sessions[k]; s != nil || m.closed {
+	if s := m.sessions[k]; s != nil || m.closed || m.past.endedSince(k, asOf) {
 		return s
 	}
 	return m.add(k, past.choice(), false)
