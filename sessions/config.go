@@ -104,8 +104,8 @@ type Config struct {
 	// RecordBytes bounds the outputs that are kept of one cell, in bytes (256 MiB with a Store, else 64 MiB); of more,
 	// head and tail are kept.
 	RecordBytes int64
-	// Ended is told of every cell that has ended, or never will run, in the order in which they do within a session. It must
-	// not wait for anything. Nil: nobody is told.
+	// Ended is told of every cell that has ended, or never will run, in the order in which they do within a session, and before
+	// anybody who waits for the cell. It must not wait for anything, the cell among it. Nil: nobody is told.
 	Ended func(Owner, *Execution)
 	// Logger gets what operators should know. It is never given code or outputs. Nil means slog.Default.
 	Logger *slog.Logger

@@ -130,3 +130,26 @@ func TestFullDiskTakesNothingAlong(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waits for a cell finds it counted: the metrics and the audit log are told before.
+func TestEndIsToldBeforeAnybodyIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		m := newLife(t).begin(func(c *sessions.Config) {
+			c.Ended = func(_ sessions.Owner, e *sessions.Execution) {
+				told++
+				select {
+				case <-e.Done():
+					t.Error("who waits for the cell was told first")
+				default:
+				}
+				if phase, _ := e.Phase(); phase != sessions.PhaseEnded {
+					t.Errorf("the cell is %s", phase)
+				}
+			}
+		})
+		if runCell(t, m, "s", "x = 1"); told != 1 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}

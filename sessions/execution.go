@@ -253,9 +253,9 @@ func (e *Execution) finish(result Result, err error) {
 	e.mu.Lock()
 	e.phase, e.result.Unsaved = PhaseEnded, unsaved
 	e.mu.Unlock()
+	if told := e.session.manager.cfg.Ended; told != nil {
+		told(e.session.key.owner, e) // whoever waits for the cell finds it counted
+	}
 	close(e.done)
 	e.session.changed()
-	if told := e.session.manager.cfg.Ended; told != nil {
-		told(e.session.key.owner, e)
-	}
 }
