@@ -29,9 +29,17 @@ type lost string
 
 func (l lost) Error() string { return string(l) }
 
+// patience is how many seconds a call waits for its cell: a slow answer counts as slow, not as lost.
+const patience = 600
+
+// execute has a cell run to its end, however slow the server is.
+func (w *worker) execute(ctx context.Context, code string) (text string, isError bool, err error) {
+	return w.Call(ctx, "execute_python", map[string]any{"session_id": w.id, "code": code, "wait_seconds": patience})
+}
+
 // run executes a cell that must say want, and end as it must.
 func (w *worker) run(ctx context.Context, code, want string, fails bool) error {
-	text, isError, err := w.Call(ctx, "execute_python", map[string]any{"session_id": w.id, "code": code})
+	text, isError, err := w.execute(ctx, code)
 	switch {
 	case err != nil:
 		return err
@@ -49,7 +57,7 @@ func count(ctx context.Context, w *worker) error {
 	err := w.run(ctx, "counted = globals().get('counted', 0) + 1; print('at', counted, 'of', __import__('os').getcwd())", fmt.Sprintf("at %d of", w.cells), false)
 	if err != nil {
 		w.cells = 0 // begin anew
-		_, _, _ = w.Call(ctx, "execute_python", map[string]any{"session_id": w.id, "code": "counted = 0"})
+		_, _, _ = w.execute(ctx, "counted = 0")
 	}
 	return err
 }
