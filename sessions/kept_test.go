@@ -36,8 +36,9 @@ func (p *keepingProvisioner) Launch(ctx context.Context, spec kernels.Spec) (ker
 	h, err := p.fakeProvisioner.Launch(ctx, spec)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if name := filepath.Base(spec.Workspace); err == nil {
-		p.what[name] = p.what[name]
+	name := filepath.Base(spec.Workspace)
+	if _, there := p.what[name]; err == nil && !there {
+		p.what[name] = false
 	}
 	return h, err
 }

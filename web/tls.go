@@ -35,14 +35,14 @@ type Certificates struct {
 // are no pair, or a key that everybody can read. Close must be called.
 func LoadCertificates(cert, key string, logger *slog.Logger) (*Certificates, error) {
 	c := &Certificates{cert: cert, key: key, logger: logger, ended: make(chan struct{}), tried: make(chan struct{}, 1)}
-	pair, err := c.read()
-	if err != nil {
+	if _, err := c.read(); err != nil {
 		return nil, err // before anybody hears that the folder of a file that is not there cannot be watched
 	}
 	if err := c.beginWatch(); err != nil {
 		return nil, err
 	}
-	if pair, err = c.read(); err != nil { // what has changed until now, nobody would have told of
+	pair, err := c.read()
+	if err != nil { // what has changed until now, nobody would have told of
 		return nil, errors.Join(err, c.watcher.Close())
 	}
 	c.now.Store(pair)

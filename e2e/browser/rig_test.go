@@ -55,12 +55,6 @@ type site struct {
 	base string
 }
 
-// newSite starts a server for one test.
-func newSite(t *testing.T, args ...string) *site {
-	t.Helper()
-	return siteOf(rig.Install(t, rig.RuntimeFlags("local")...).Serve(t, args...))
-}
-
 func siteOf(s *rig.Server) *site { return &site{s, strings.TrimSuffix(s.URL, "/mcp")} }
 
 // needs skips the test, loudly, where what it needs is missing.

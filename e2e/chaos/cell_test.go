@@ -15,7 +15,6 @@ type body struct {
 func silent(name, code string) body { return body{name, code, func(string) string { return "" }} }
 
 var (
-	short = silent("short", "pass")
 	quiet = silent("quiet", "import time; time.sleep(0.7)")
 	steps = body{"steps", "import time\nfor i in range(8): print('TOKEN step', i, flush=True); time.sleep(0.1)", numbered("step", 8)}
 	// many is what must be there once and in order, whatever becomes of the server meanwhile.

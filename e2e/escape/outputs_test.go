@@ -42,7 +42,7 @@ func TestOutputs(t *testing.T) {
 			if len(r.Text) > 200_000 {
 				w.Errorf("%s: a result of %d bytes", what, len(r.Text))
 			}
-			if strings.ContainsAny(r.Text, "\x1b\x07\x9b") {
+			if strings.ContainsAny(r.Text, "\x1b\x07\u009b") {
 				w.Errorf("%s: control characters reach the client: %q", what, r.Text)
 			}
 			for _, image := range r.Images {

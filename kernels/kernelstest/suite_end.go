@@ -278,14 +278,14 @@ func testLaunchCancelled(f *suite) {
 	}
 }
 
-// comeUp launches a kernel with a command and returns why it did not come up.
-func (f *suite) comeUp(argv ...string) (error, string) {
+// comeUp launches a kernel with a command and returns why it did not come up, and in which words.
+func (f *suite) comeUp(argv ...string) (words string, err error) {
 	f.Helper()
 	spec := f.spec()
 	spec.Kernelspec.Argv = argv
 	h, err := f.p.Launch(f.ctx(), spec)
 	if err != nil {
-		return err, err.Error()
+		return err.Error(), err
 	}
 	b := &box{f: f, spec: spec, handle: h}
 	f.Cleanup(b.stop)
@@ -294,16 +294,16 @@ func (f *suite) comeUp(argv ...string) (error, string) {
 		f.Cleanup(func() { _ = b.client.Close() })
 		err = b.client.Ready(f.ctx())
 	}
-	words := fmt.Sprint(err) + h.Logs(f.ctx())
+	words = fmt.Sprint(err) + h.Logs(f.ctx())
 	var dead *kernels.DeathError
 	if errors.As(err, &dead) && dead.Death.Exit != nil {
 		words += dead.Death.Exit.Output
 	}
-	return err, words
+	return words, err
 }
 
 func testMissingCommand(f *suite) {
-	err, words := f.comeUp("/no/such/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}")
+	words, err := f.comeUp("/no/such/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}")
 	if k := fault.KindOf(err); k != fault.Died && k != fault.Invalid && k != fault.Unavailable {
 		f.Fatalf("got %v", err)
 	}
@@ -313,7 +313,7 @@ func testMissingCommand(f *suite) {
 }
 
 func testFailingCommand(f *suite) {
-	err, words := f.comeUp(f.s.Kernelspec.Argv[0], "-c", "import sys; print('last words', file=sys.stderr); sys.exit(7)")
+	words, err := f.comeUp(f.s.Kernelspec.Argv[0], "-c", "import sys; print('last words', file=sys.stderr); sys.exit(7)")
 	var dead *kernels.DeathError
 	if !errors.As(err, &dead) {
 		f.Fatalf("got %v", err)

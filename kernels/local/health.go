@@ -150,11 +150,10 @@ func (p *Provisioner) probe(ctx context.Context) (string, error) {
 
 // host is what is known about a host on which bubblewrap does not work.
 type host struct {
-	appArmor   bool // AppArmor keeps user namespaces from unprivileged programs (Ubuntu 23.10 and later)
-	noClone    bool // Debian's switch against unprivileged user namespaces is set
-	noUserns   bool // no user namespace may be made at all
-	container  bool // the server runs in a container
-	bubblewrap string
+	appArmor  bool // AppArmor keeps user namespaces from unprivileged programs (Ubuntu 23.10 and later)
+	noClone   bool // Debian's switch against unprivileged user namespaces is set
+	noUserns  bool // no user namespace may be made at all
+	container bool // the server runs in a container
 }
 
 // readHost reads what the kernel's switches say.

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,8 +79,8 @@ func TestStageFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
-	if err := os.Rename(root+"/a", root+"/c"); err == nil {
-		err = os.Symlink("c", root+"/a")
+	if err := errors.Join(os.Rename(root+"/a", root+"/c"), os.Symlink("c", root+"/a")); err != nil {
+		t.Fatal(err)
 	}
 	if f, err := openPath(s.sources[0]); err == nil {
 		_ = f.Close()

@@ -209,26 +209,24 @@ func (c *client) read() stream.Frame {
 // next returns the next numbered frame from the carrier, and acknowledges it. Replies are put aside.
 func (c *client) next() frame {
 	c.t.Helper()
-	for {
-		raw := c.read()
-		if raw.Type == stream.FrameReply {
-			var r stream.Reply
-			if err := stream.DecodeJSON(raw.Payload, &r); err != nil {
-				c.t.Fatal(err)
-			}
-			c.replies = append(c.replies, r)
-			return frame{}
+	raw := c.read()
+	if raw.Type == stream.FrameReply {
+		var r stream.Reply
+		if err := stream.DecodeJSON(raw.Payload, &r); err != nil {
+			c.t.Fatal(err)
 		}
-		f := c.decode(raw)
-		if gap := f.event != nil && f.event.Kind == stream.EventGap; c.begun && f.seq != c.last+1 && !(gap && f.event.Gap.From == c.last+1) {
-			c.t.Fatalf("frame %d after %d", f.seq, c.last)
-		}
-		c.last, c.begun = f.seq, true
-		if !c.noAcks {
-			c.ack()
-		}
-		return f
+		c.replies = append(c.replies, r)
+		return frame{}
 	}
+	f := c.decode(raw)
+	if gap := f.event != nil && f.event.Kind == stream.EventGap; c.begun && f.seq != c.last+1 && !(gap && f.event.Gap.From == c.last+1) {
+		c.t.Fatalf("frame %d after %d", f.seq, c.last)
+	}
+	c.last, c.begun = f.seq, true
+	if !c.noAcks {
+		c.ack()
+	}
+	return f
 }
 
 func (c *client) ack() {

@@ -23,7 +23,7 @@ func serveRaw(b []byte, forEver bool) func(net.Conn) {
 		p, err := newPeer(conn, "PUB")
 		for err == nil {
 			if _, err = p.Write(b); err == nil && !forEver {
-				_, err = p.readMessage() // the subscription
+				_, _ = p.readMessage()   // the subscription
 				_, err = p.readMessage() // until the end
 			}
 		}
