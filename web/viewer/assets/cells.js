@@ -88,13 +88,17 @@ function prune() {
   const middle = scrollY + innerHeight / 2;
   const distance = ({node}) => Math.abs(node.offsetTop + node.offsetHeight / 2 - middle);
   const far = filled.filter((block) => !block.near && !block.fetched).sort((a, b) => distance(b) - distance(a));
-  for (const block of far.slice(0, filled.length - most)) empty(block);
+  empty(far.slice(0, filled.length - most));
 }
 
-function empty(block) {
-  block.node.style.height = `${block.node.offsetHeight}px`;
-  block.node.replaceChildren();
-  block.filled = false;
+// empty empties blocks, which keep their heights. All are measured before the first is changed: the page is laid out once.
+function empty(blocks) {
+  const heights = blocks.map(({node}) => node.offsetHeight);
+  blocks.forEach((block, i) => {
+    block.node.style.height = `${heights[i]}px`;
+    block.node.replaceChildren();
+    block.filled = false;
+  });
 }
 
 // within runs something for a cell's block: now, when it has been fetched, or, if it is not there, not at all.
@@ -160,7 +164,7 @@ function renew(block) {
   if (block.fetched) {
     block.fetched.then(() => renew(block), () => {});
   } else if (block.filled && !block.near) {
-    empty(block);
+    empty([block]);
   } else if (block.filled) {
     bring(block, (cells) => {
       for (const fresh of cells.querySelectorAll('.cell')) { // of many that are new not all are told

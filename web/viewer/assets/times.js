@@ -51,8 +51,10 @@ function tick() {
 }
 document.addEventListener('visibilitychange', tick);
 new MutationObserver((changes) => {
-  for (const change of changes) {
-    for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) write(node.parentElement ?? node);
+  const roots = new Set(); // many nodes may have been added to one
+  for (const {addedNodes, target} of changes) {
+    if ([...addedNodes].some((node) => node.nodeType === Node.ELEMENT_NODE)) roots.add(target);
   }
+  for (const root of roots) write(root);
 }).observe(document.body, {childList: true, subtree: true});
 tick();
