@@ -15,6 +15,9 @@ import (
 // sessionTopic stands before the id of a session in the name of its topic.
 const sessionTopic = "session:"
 
+// wanted is a topic that a page wants to hear, and where the page stands.
+type wanted struct{ Topic, After string }
+
 // live answers with a stream of the topics that were asked for.
 func (v *Viewer) live(w http.ResponseWriter, r *http.Request, who visit) error {
 	query := r.URL.Query()
@@ -22,23 +25,53 @@ func (v *Viewer) live(w http.ResponseWriter, r *http.Request, who visit) error {
 	if len(topics) == 0 || len(topics) != len(cursors) || len(topics) > live.MaxSubscriptions {
 		return fault.New(fault.Invalid, "a stream needs 1 to %d topics, each with a cursor", live.MaxSubscriptions)
 	}
-	var subscriptions []live.Subscription
+	var list []wanted
 	for i, name := range topics {
-		topic, err := v.topic(name, who)
-		if err != nil {
-			topic = func(context.Context, string, func(live.Event) error) error { return err } // told on the stream
-		}
-		if err := live.CheckCursor(cursors[i]); err != nil {
-			return err
-		}
-		subscriptions = append(subscriptions, live.Subscription{Topic: topic, After: cursors[i]})
+		list = append(list, wanted{name, cursors[i]})
 	}
-	live.Resume(subscriptions, r.Header.Get("Last-Event-ID"))
+	subscriptions, err := v.subscriptions(list, who)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := v.SignIns.Until(r.Context(), who.signIn)
 	defer cancel()
 	defer context.AfterFunc(v.draining, cancel)()
-	live.Serve(ctx, w, subscriptions, func() bool { return v.holds(r, who) })
+	v.streams.Serve(ctx, w, who.signIn.ID, subscriptions, func() bool { return v.holds(r, who) })
 	return nil
+}
+
+// changeLive begins and ends subscriptions of a stream of the same sign-in, and answers whether the stream took that.
+func (v *Viewer) changeLive(w http.ResponseWriter, r *http.Request, who visit) error {
+	var asked struct {
+		Stream string
+		First  int
+		Add    []wanted
+		Remove []int
+	}
+	if err := readJSON(r, &asked); err != nil {
+		return err
+	}
+	add, err := v.subscriptions(asked.Add, who)
+	if err != nil {
+		return err
+	}
+	changed := v.streams.Change(who.signIn.ID, asked.Stream, live.Change{First: asked.First, Add: add, Remove: asked.Remove})
+	return writeJSON(w, http.StatusOK, map[string]any{"changed": changed})
+}
+
+// subscriptions are those that a page asks for. What the visitor may not hear is told on the stream.
+func (v *Viewer) subscriptions(list []wanted, who visit) (subscriptions []live.Subscription, err error) {
+	for _, one := range list {
+		topic, err := v.topic(one.Topic, who)
+		if err != nil {
+			topic = func(context.Context, string, func(live.Event) error) error { return err }
+		}
+		if err := live.CheckCursor(one.After); err != nil {
+			return nil, err
+		}
+		subscriptions = append(subscriptions, live.Subscription{Topic: topic, After: one.After})
+	}
+	return subscriptions, nil
 }
 
 // liveState tells a page whose stream was refused that it is signed in, or, by its status, that it is not.

@@ -45,6 +45,7 @@ func (v *Viewer) routes() []route {
 			{pattern: everythingElse, scope: anybody, handle: v.notFound},
 			{pattern: assetPattern, scope: anybody, handle: v.asset},
 			{pattern: "GET /live", scope: signedIn, handle: v.live},
+			{pattern: "POST /live", scope: signedIn, handle: v.changeLive},
 			{pattern: "GET /live/state", scope: signedIn, handle: v.liveState},
 			{pattern: "GET /{$}", scope: signedIn, handle: v.sessionsPage},
 			{pattern: "GET /server", scope: signedIn, handle: v.serverPage},

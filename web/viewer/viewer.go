@@ -10,6 +10,7 @@ import (
 	"cellblock/auth"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
+	"cellblock/web/viewer/live"
 	"cellblock/web/viewer/signin"
 )
 
@@ -45,6 +46,7 @@ type Viewer struct {
 	provider *provider // nil: none
 	cookie   string    // its name
 	table    []route
+	streams  live.Streams
 	// draining ends when streams are to end that would never end by themselves.
 	draining context.Context
 	drain    context.CancelFunc

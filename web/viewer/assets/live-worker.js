@@ -30,7 +30,9 @@ globalThis.onconnect = ({ports: [port]}) => {
   ports.add(port);
   if (link) port.postMessage({link});
   port.onmessage = ({data}) => {
-    if (data.add) {
+    if (data.csrf) {
+      stream.csrf = data.csrf;
+    } else if (data.add) {
       ports.add(port);
       owners.set(data.add.id, port);
       stream.add(data.add);

@@ -4,6 +4,7 @@ import {script} from './fragment.js';
 import {Stream} from './stream.js';
 
 const subscriptions = new Map(); // id → {topic, after, heard}
+const csrf = document.querySelector('meta[name=csrf]').content;
 const linkHearers = new Set();
 let up = true;
 
@@ -52,12 +53,13 @@ function open() {
       // then each page has its own
     }
   }
-  return new Stream(deliver, linked);
+  return Object.assign(new Stream(deliver, linked), {csrf});
 }
 
 function shared() {
-  const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: document.querySelector('meta[name=csrf]').content.slice(0, 8)});
+  const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: csrf.slice(0, 8)});
   port.onmessage = ({data}) => (data.link ? linked(data.link) : deliver(data.id, data.event, data.data, data.after));
+  port.postMessage({csrf});
   navigator.locks?.request(tab, () => { // held while this page lives; the worker gets it when it does no more
     port.postMessage({lock: tab});
     return new Promise(() => {});

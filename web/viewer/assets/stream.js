@@ -1,13 +1,19 @@
 // Stream keeps one EventSource for any number of subscriptions. It runs in the SharedWorker that all tabs of a browser have,
 // or, where there is none, in a page of its own.
 //
-// A subscription is {id, topic, after}. The server sends, with each event, where its subscription then stands; when the list
-// changes, a new EventSource goes on from there, so that nothing is missed and nothing comes twice.
+// A subscription is {id, topic, after}. The server sends, with each event, where its subscription then stands. When the list changes
+// it is told so, and the stream of all others goes on; when the connection is lost, or the server knows the stream no more, a new
+// EventSource goes on from where each stands, so that nothing is missed and nothing comes twice.
 const most = 256; // subscriptions of one stream: more are refused
 
 export class Stream {
+  csrf = ''; // the token of the pages' sign-in
+
   #subscriptions = new Map();
   #source = null;
+  #name = ''; // the server's, of the source
+  #numbered = []; // the source's subscriptions, by number; null for those that have ended
+  #asking = false;
   #changing = 0;
   #wait = 1000;
   #deliver;
@@ -21,23 +27,53 @@ export class Stream {
 
   add(subscription) {
     this.#subscriptions.set(subscription.id, subscription);
-    this.#change();
+    this.#later(() => this.#settle(), 5); // once for all changes that come together
   }
 
   remove(id) {
-    if (this.#subscriptions.delete(id)) this.#change();
+    if (this.#subscriptions.delete(id)) this.#later(() => this.#settle(), 5);
   }
 
-  // #change opens a stream for the list as it is, once for all changes that come together.
-  #change() {
+  #later(run, wait) {
     clearTimeout(this.#changing);
-    this.#changing = setTimeout(() => this.#open(), 5);
+    this.#changing = setTimeout(run, wait);
+  }
+
+  // #list is what is wanted: who has more tabs has the newest of them live.
+  #list() { return [...this.#subscriptions.values()].slice(-most); }
+
+  // #settle has the stream carry the list as it is. One change is on its way at a time.
+  async #settle() {
+    if (this.#asking) return;
+    const source = this.#source, list = this.#list();
+    const add = list.filter((s) => !this.#numbered.includes(s));
+    const remove = [...this.#numbered.keys()].filter((n) => this.#numbered[n] && !list.includes(this.#numbered[n]));
+    if (add.length + remove.length === 0 && source?.readyState !== EventSource.CLOSED) return;
+    if (!this.#name || list.length === 0) {
+      this.#open();
+      return;
+    }
+    const change = {stream: this.#name, first: this.#numbered.length, add: add.map(({topic, after}) => ({topic, after})), remove};
+    this.#numbered.push(...add);
+    for (const n of remove) this.#numbered[n] = null;
+    this.#asking = true;
+    const changed = await this.#ask(change).catch(() => false);
+    this.#asking = false;
+    if (!changed && source === this.#source) this.#open();
+    else this.#settle();
+  }
+
+  async #ask(change) {
+    const headers = {'Content-Type': 'application/json', Accept: 'application/json', 'X-CSRF-Token': this.csrf};
+    const answer = await fetch('/live', {method: 'POST', headers, body: JSON.stringify(change)});
+    return answer.ok && (await answer.json()).changed;
   }
 
   #open() {
     this.#source?.close();
     this.#source = null;
-    const list = [...this.#subscriptions.values()].slice(-most); // who has more tabs has the newest of them live
+    this.#name = '';
+    const list = this.#numbered = this.#list();
     if (list.length === 0) return;
     const query = new URLSearchParams();
     for (const s of list) {
@@ -49,32 +85,38 @@ export class Stream {
       this.#wait = 1000;
       this.#link('up');
     };
+    source.addEventListener('stream', ({data}) => {
+      this.#name = JSON.parse(data);
+      this.#settle();
+    });
     source.onmessage = (message) => {
       const {sub, after, event, data} = JSON.parse(message.data);
-      list[sub].after = after;
-      this.#deliver(list[sub].id, event, data, after);
+      const s = list[sub];
+      if (!s) return; // it was given up
+      s.after = after;
+      this.#deliver(s.id, event, data, after);
     };
     source.addEventListener('signedout', () => {
       source.close();
       this.#link('signedout');
     });
     source.onerror = () => {
+      source.close();
       this.#link('down');
-      if (source.readyState === EventSource.CLOSED) this.#refused(source);
+      this.#lost(source);
     };
   }
 
-  // #refused finds out what a stream that does not come back by itself has met: the end of the sign-in, or a server that is not
-  // itself yet.
-  async #refused(source) {
+  // #lost finds out what a stream has met that ended: the end of the sign-in, or a server, or a network, that is not itself yet.
+  async #lost(source) {
+    this.#name = '';
     const answer = await fetch('/live/state', {headers: {Accept: 'application/json'}}).catch(() => null);
     if (this.#source !== source) return;
     if (answer?.status === 401) {
       this.#link('signedout');
       return;
     }
-    clearTimeout(this.#changing);
-    this.#changing = setTimeout(() => this.#open(), this.#wait);
+    this.#later(() => this.#open(), this.#wait);
     this.#wait = Math.min(this.#wait * 2, 15000);
   }
 }

@@ -5,14 +5,17 @@
 //
 //	GET /live?topic=sessions&after=&topic=session:analysis&after=12.4
 //
+// It begins with its id. When a tab opens or closes, or wants something else, its subscriptions are added and removed under that id
+// (Streams.Change) while those of the other tabs go on:
+//
+//	POST /live {"stream":"…","first":2,"add":[{"topic":"session:report","after":""}],"remove":[0]}
+//
 // A Topic is a function that tells what has happened after a cursor and goes on as things happen. What a cursor means is the
-// topic's business; each event carries the one that stands behind it. The stream's event id holds the cursors of all
-// subscriptions, so that a browser which reconnects, to this or a later server process, gets from each topic what it has
-// not had: nothing twice, nothing missing. Nothing is queued for slow readers: a topic reads from what is kept anyway, at its
-// reader's pace.
+// topic's business; each event carries the one that stands behind it, so that a browser which reconnects, to this or a later
+// server process, asks each topic for what it has not had: nothing twice, nothing missing. Nothing is queued for slow readers: a topic
+// reads from what is kept anyway, at its reader's pace.
 //
-// On the wire each event is one message of JSON:
+// On the wire each event is one message of JSON; subscriptions are numbered as they came:
 //
-//	id: <cursor>,<cursor>,…
-//	data: {"sub":0,"event":"row","data":…}
+//	data: {"sub":0,"after":"12.4","event":"row","data":…}
 package live

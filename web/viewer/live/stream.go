@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -56,56 +56,79 @@ func CheckCursor(text string) error {
 	return nil
 }
 
-// Resume sets the cursors of subscriptions to those of the last event that a browser had, as it names it when it reconnects
-// (Last-Event-ID). What does not fit them is not taken.
-func Resume(subscriptions []Subscription, lastEventID string) {
-	cursors := strings.Split(lastEventID, ",")
-	if len(cursors) != len(subscriptions) || slices.ContainsFunc(cursors, func(c string) bool { return CheckCursor(c) != nil }) {
-		return
-	}
-	for i := range subscriptions {
-		subscriptions[i].After = cursors[i]
-	}
-}
-
 // item is an event of one subscription.
 type item struct {
 	sub   int
+	after string // where the subscription then stands
 	event Event
 }
 
-// Serve answers a request with a stream of subscriptions until ctx ends, or holds, which is asked now and then, says that it
-// must. It returns when all topics have.
-func Serve(ctx context.Context, w http.ResponseWriter, subscriptions []Subscription, holds func() bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	var topics sync.WaitGroup
-	defer topics.Wait()
-	defer cancel()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // of proxies
-	s := &stream{w: w, rc: http.NewResponseController(w), items: make(chan item)}
-	s.buf.WriteString("retry: 1000\n\n")
-	for i, sub := range subscriptions {
-		s.cursors = append(s.cursors, sub.After)
-		topics.Go(func() { s.feed(ctx, i, sub) })
-	}
-	s.run(ctx, holds)
+// stream is what one browser listens to. What writes belongs to run.
+type stream struct {
+	owner string // who may change it
+	ctx   context.Context
+	items chan item
+
+	mu      sync.Mutex
+	ended   bool
+	had     int                        // subscriptions so far
+	running map[int]context.CancelFunc // what ends those that there are
+	topics  sync.WaitGroup
+
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf bytes.Buffer
 }
 
-// stream writes; only run touches it beside items.
-type stream struct {
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	buf     bytes.Buffer
-	cursors []string
-	items   chan item
+// change ends and begins subscriptions, all or nothing, and tells whether it could: what comes too late does not fit.
+func (s *stream) change(c Change) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept, remove := len(s.running), slices.Compact(slices.Sorted(slices.Values(c.Remove)))
+	for _, n := range remove {
+		if s.running[n] != nil {
+			kept--
+		}
+	}
+	if s.ended || c.First != s.had || kept+len(c.Add) > MaxSubscriptions {
+		return false
+	}
+	for _, n := range remove {
+		if end := s.running[n]; end != nil {
+			end()
+			delete(s.running, n)
+		}
+	}
+	for _, sub := range c.Add {
+		ctx, cancel := context.WithCancel(s.ctx)
+		n := s.had
+		s.running[n] = cancel
+		s.topics.Go(func() { s.feed(ctx, n, sub) })
+		s.had++
+	}
+	return true
+}
+
+// close ends all subscriptions, and returns when they have ended.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.ended = true
+	for _, end := range s.running {
+		end()
+	}
+	s.mu.Unlock()
+	s.topics.Wait()
 }
 
 // feed runs a topic.
-func (s *stream) feed(ctx context.Context, i int, sub Subscription) {
+func (s *stream) feed(ctx context.Context, n int, sub Subscription) {
+	after := sub.After
 	send := func(e Event) error {
+		if e.Cursor != "" {
+			after = e.Cursor
+		}
 		select {
-		case s.items <- item{i, e}:
+		case s.items <- item{n, after, e}:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -117,7 +140,7 @@ func (s *stream) feed(ctx context.Context, i int, sub Subscription) {
 }
 
 // run writes what comes, at once when nothing else does.
-func (s *stream) run(ctx context.Context, holds func() bool) {
+func (s *stream) run(holds func() bool) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for s.flush() == nil {
@@ -131,7 +154,7 @@ func (s *stream) run(ctx context.Context, holds func() bool) {
 				return
 			}
 			s.buf.WriteString(":\n\n")
-		case <-ctx.Done():
+		case <-s.ctx.Done():
 			if !holds() {
 				s.end()
 			}
@@ -153,21 +176,23 @@ func (s *stream) gather() {
 }
 
 func (s *stream) write(it item) {
-	if it.event.Cursor != "" {
-		s.cursors[it.sub] = it.event.Cursor
-	}
 	data, err := json.Marshal(struct {
 		Sub   int    `json:"sub"`
 		After string `json:"after"`
 		Event string `json:"event"`
 		Data  any    `json:"data"`
-	}{it.sub, s.cursors[it.sub], it.event.Name, it.event.Data})
+	}{it.sub, it.after, it.event.Name, it.event.Data})
 	if err != nil {
 		panic("live: " + err.Error()) // a value of ours that is no JSON is a defect
 	}
-	s.buf.WriteString("id: " + strings.Join(s.cursors, ",") + "\ndata: ")
+	s.buf.WriteString("data: ")
 	s.buf.Write(data)
 	s.buf.WriteString("\n\n")
+}
+
+// begin tells the browser how its stream is called.
+func (s *stream) begin(id string) {
+	s.buf.WriteString("event: stream\ndata: " + strconv.Quote(id) + "\n\n")
 }
 
 // end tells the browser that its sign-in has ended, so that it does not come back.

@@ -36,21 +36,20 @@ func count(most int) Topic {
 
 // message is one event as a browser sees it.
 type message struct {
-	id, event string
-	Sub       int    `json:"sub"`
-	After     string `json:"after"`
-	Event     string `json:"event"`
-	Data      any    `json:"data"`
+	event string
+	Sub   int    `json:"sub"`
+	After string `json:"after"`
+	Event string `json:"event"`
+	Data  any    `json:"data"`
 }
 
-// listen reads a stream until it has seen enough, or it ends, and hangs up.
-func listen(t *testing.T, url, lastEventID string, enough func(message) bool) (heard []message) {
+// listen reads a stream until it has seen enough, or it ends, and hangs up. begun hears how the stream is called.
+func listen(t *testing.T, url string, begun func(id string), enough func(message) bool) (heard []message) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Last-Event-ID", lastEventID)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	if err != nil {
@@ -60,12 +59,13 @@ func listen(t *testing.T, url, lastEventID string, enough func(message) bool) (h
 	var m message
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "id":
-			m.id = value
-		case "event":
+		switch {
+		case field == "event":
 			m.event = value
-		case "data":
+		case field == "data" && m.event == "stream":
+			begun(strings.Trim(value, `"`))
+			m = message{}
+		case field == "data":
 			if err := json.Unmarshal([]byte(value), &m); err != nil {
 				t.Fatalf("%s: %v", value, err)
 			}
@@ -79,15 +79,23 @@ func listen(t *testing.T, url, lastEventID string, enough func(message) bool) (h
 	return heard
 }
 
-func serve(t *testing.T, holds func() bool, topics ...Topic) string {
+// nobody hears how a stream is called.
+func nobody(string) {}
+
+// serve serves streams of topics, each from its cursor in the address on.
+func serve(t *testing.T, streams *Streams, holds func() bool, topics ...Topic) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var subscriptions []Subscription
-		for _, topic := range topics {
-			subscriptions = append(subscriptions, Subscription{Topic: topic})
+		after := r.URL.Query()["after"]
+		for i, topic := range topics {
+			sub := Subscription{Topic: topic}
+			if i < len(after) {
+				sub.After = after[i]
+			}
+			subscriptions = append(subscriptions, sub)
 		}
-		Resume(subscriptions, r.Header.Get("Last-Event-ID"))
-		Serve(r.Context(), w, subscriptions, holds)
+		streams.Serve(r.Context(), w, "ann", subscriptions, holds)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
@@ -98,20 +106,73 @@ func always() bool { return true }
 // A browser that hangs up at any event gets the rest when it comes back: nothing twice, nothing missing, each topic in its order.
 func TestNothingTwiceNothingMissing(t *testing.T) {
 	const most = 40
-	url := serve(t, always, count(most), count(most))
-	last, next := "", []int{1, 1}
+	url := serve(t, new(Streams), always, count(most), count(most))
+	next, after := []int{1, 1}, []string{"", ""}
 	for next[0]+next[1] < 2*most+2 {
 		n := 0
-		for _, m := range listen(t, url, last, func(message) bool { n++; return n == 7 || next[0]+next[1]+n == 2*most+2 }) {
+		for _, m := range listen(t, url+"?after="+after[0]+"&after="+after[1], nobody, func(message) bool { n++; return n == 7 || next[0]+next[1]+n == 2*most+2 }) {
 			if m.Data != float64(next[m.Sub]) || m.After != fmt.Sprint(next[m.Sub]) {
 				t.Fatalf("subscription %d: %v, want %d", m.Sub, m.Data, next[m.Sub])
 			}
 			next[m.Sub]++
-			last = m.id
+			after[m.Sub] = m.After
 		}
 	}
-	if last != fmt.Sprintf("%d,%d", most, most) {
-		t.Errorf("the last id is %q", last)
+}
+
+// What is added to a stream and removed from it leaves alone what it carries besides: none of that begins again.
+func TestStreamIsChanged(t *testing.T) {
+	var streams Streams
+	begins, ended := new(atomic.Int32), make(chan struct{})
+	kept := func(ctx context.Context, _ string, send func(Event) error) error {
+		begins.Add(1)
+		_ = send(Event{Name: "kept"})
+		<-ctx.Done()
+		return nil
+	}
+	removed := func(ctx context.Context, _ string, _ func(Event) error) error {
+		<-ctx.Done()
+		close(ended)
+		return nil
+	}
+	var id string
+	added := false
+	heard := listen(t, serve(t, &streams, always, kept, removed), func(name string) { id = name }, func(m message) bool {
+		if m.Event == "kept" {
+			for what, changed := range map[string]bool{
+				"a stranger": streams.Change("bob", id, Change{First: 2}), "another stream": streams.Change("ann", "X", Change{First: 2}),
+				"what comes too late": streams.Change("ann", id, Change{First: 1}),
+				"too many":            streams.Change("ann", id, Change{First: 2, Add: make([]Subscription, MaxSubscriptions-1)}),
+			} {
+				if changed {
+					t.Errorf("%s changed the stream", what)
+				}
+			}
+			added = streams.Change("ann", id, Change{First: 2, Add: []Subscription{{count(3), "2"}}, Remove: []int{1, 1, 7}})
+			<-ended
+		}
+		return m.Sub == 2
+	})
+	last := heard[len(heard)-1]
+	if !added || len(heard) != 2 || last.Sub != 2 || last.Data != 3.0 || begins.Load() != 1 {
+		t.Errorf("added %v, heard %+v, which began %d times", added, heard, begins.Load())
+	}
+}
+
+// A stream that has ended, and all of its topics, takes no more changes.
+func TestEndedStreamIsNotChanged(t *testing.T) {
+	var streams Streams
+	var id string
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(over)
+		streams.Serve(r.Context(), w, "ann", []Subscription{{Topic: count(1)}}, always)
+	}))
+	defer server.Close()
+	listen(t, server.URL, func(name string) { id = name }, func(message) bool { return true })
+	<-over
+	if streams.Change("ann", id, Change{First: 1}) || len(streams.open) > 0 {
+		t.Errorf("it goes on as one of %d", len(streams.open))
 	}
 }
 
@@ -121,7 +182,7 @@ func TestErrorOfATopic(t *testing.T) {
 		return fault.New(fault.NotFound, "no such thing")
 	}
 	told, counted := false, false
-	listen(t, serve(t, always, fails, count(3)), "", func(m message) bool {
+	listen(t, serve(t, new(Streams), always, fails, count(3)), nobody, func(m message) bool {
 		body, _ := m.Data.(map[string]any)
 		told = told || m.Sub == 0 && m.Event == "error" && body["message"] == "no such thing"
 		counted = counted || m.Sub == 1 && m.Data == 3.0
@@ -143,10 +204,10 @@ func TestEndOfTheSignIn(t *testing.T) {
 		return nil
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Serve(ctx, w, []Subscription{{Topic: topic}}, func() bool { return !gone.Load() })
+		new(Streams).Serve(ctx, w, "ann", []Subscription{{Topic: topic}}, func() bool { return !gone.Load() })
 	}))
 	defer server.Close()
-	heard := listen(t, server.URL, "", func(message) bool { return false })
+	heard := listen(t, server.URL, nobody, func(message) bool { return false })
 	if len(heard) != 1 || heard[0].event != "signedout" {
 		t.Errorf("heard %+v", heard)
 	}
@@ -163,25 +224,10 @@ func TestReaderGoesAway(t *testing.T) {
 			}
 		}
 	}
-	listen(t, serve(t, always, flood), "", func(message) bool { return true })
+	listen(t, serve(t, new(Streams), always, flood), nobody, func(message) bool { return true })
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
 		t.Error("the topic goes on")
 	}
-}
-
-func FuzzResume(f *testing.F) {
-	f.Add("1,2")
-	f.Add("1")
-	f.Add("a\n,b")
-	f.Fuzz(func(t *testing.T, id string) {
-		subscriptions := []Subscription{{After: "x"}, {After: "y"}}
-		Resume(subscriptions, id)
-		for _, s := range subscriptions {
-			if err := CheckCursor(s.After); err != nil {
-				t.Errorf("%q was taken from %q", s.After, id)
-			}
-		}
-	})
 }

@@ -1,0 +1,65 @@
+package browser
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// Tabs that open and close, and parts of pages that want more, leave the pages alone that are open: these hear on, and fetch nothing
+// again.
+func TestTabsLeaveEachOtherAlone(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "steady", "print('first')")
+	s.python(t, c, "other", "print('other')")
+	p := s.signIn(t)
+	p.open("/s/steady")
+	p.untilText("#c1 .outputs", "first")
+	s.python(t, c, "steady", "print('second')")
+	p.untilText("#c2 .outputs", "second")
+	const fetched = `performance.getEntriesByType('resource').filter(({name}) => name.includes('/cells?')).length`
+	before := p.count(".cell") + eval[int](p, fetched)
+	p.click("#tab-resources") // which it did not hear so far
+	p.until("document.getElementById('memory-now').textContent !== ''")
+	another := p.another(t)
+	for _, path := range []string{"/s/steady", "/s/other", "/"} {
+		another.open(path)
+		another.untilText("#main", map[string]string{"/s/steady": "second", "/s/other": "other", "/": "other"}[path])
+	}
+	another.do(chromedp.Navigate("about:blank"))
+	s.python(t, c, "steady", "print('third')")
+	p.until("document.querySelector('#c3 .outputs')?.textContent.includes('third')") // what no window shows has no text
+	if after := p.count(".cell") + eval[int](p, fetched); after != before+1 {
+		t.Errorf("the page has %d cells and fetches, then %d", before, after)
+	}
+}
+
+// Where a browser has no SharedWorker, each page has a stream of its own, and all that pages do works as elsewhere.
+func TestNoSharedWorker(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "alone", "print('first')")
+	p := s.signIn(t)
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument("delete globalThis.SharedWorker").Do(ctx)
+		return err
+	}))
+	p.open("/s/alone")
+	if eval[bool](p, "'SharedWorker' in globalThis") {
+		t.Fatal("the page has a SharedWorker")
+	}
+	p.untilText("#c1 .outputs", "first")
+	s.python(t, c, "alone", "held = bytearray(10**8)\nprint('second')")
+	p.untilText("#c2 .outputs", "second")
+	p.click("#tab-resources")
+	p.until("document.getElementById('memory-now').textContent !== ''")
+	p.click("#tab-variables")
+	p.untilText("#panel-variables", "held")
+	s.python(t, c, "alone", "print('third')")
+	p.untilText("#c3 .outputs", "third")
+	p.open("/")
+	p.untilText("tr[data-id=alone] .state", "idle")
+}
