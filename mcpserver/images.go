@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,9 +226,21 @@ func (s *service) imageCaller(ctx context.Context, a *arguments) (sessions.Owner
 	owner, err := s.caller(ctx, a)
 	if err == nil && s.Images == nil {
 		err = fault.New(fault.Unavailable, "kernels of this server run in a sandbox of its host, and in no images that packages could be installed into").
-			WithHint("use what is there; the operator can install packages on the host, or use a container engine (provisioner: docker)")
+			WithHint("%s", s.withoutImages(ctx))
 	}
 	return owner, s.Images, err
+}
+
+// withoutImages says how a caller gets packages where there are no images: from a cell, in a profile of his that has a network.
+func (s *service) withoutImages(ctx context.Context) string {
+	open := networkOf(s.Sessions.Config(), "").elsewhere
+	open = slices.DeleteFunc(open, func(profile string) bool { return s.permit(ctx)(profile) != nil })
+	operator := "the operator can install packages on the host, or use a container engine (provisioner: docker)"
+	if len(open) == 0 {
+		return "use what is there, or put pure Python modules into the workspace; " + operator
+	}
+	return fmt.Sprintf(`a new session with profile: %q can install packages for itself, into its workspace, by the host's own programs: run `+
+		`%%pip install NAME in Python, npm install NAME in a shell. Else %s`, open[0], operator)
 }
 
 // list returns an argument that is a list of strings, nil when it is absent.

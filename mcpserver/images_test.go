@@ -143,7 +143,7 @@ func TestListAndDeleteImages(t *testing.T) {
 	w.call("delete_image", map[string]any{"name": "ml"}).expect(t, true, "you have no image")
 }
 
-// Where kernels run in no images, the tools say what to do.
+// Where kernels run in no images, the tools say what to do, and name a profile with a network to whom may use one.
 func TestImagesNeedAnEngine(t *testing.T) {
 	w := newWorld(t)
 	w.service.Toolsets = toolsets
@@ -152,7 +152,10 @@ func TestImagesNeedAnEngine(t *testing.T) {
 		"create_image": {"name": "a", "packages": []string{"x"}}, "list_images": nil, "delete_image": {"name": "a"},
 		"install_package": {"session_id": "s", "packages": []string{"x"}},
 	} {
-		w.call(tool, args).expect(t, true, "in no images", "container engine")
+		w.scopes = []string{ScopeImages, ScopeManage}
+		w.call(tool, args).expect(t, true, "in no images", "use what is there", "container engine")
+		w.scopes = append(w.scopes, ProfileScope("development"))
+		w.call(tool, args).expect(t, true, "in no images", `profile: "development"`, "%pip install NAME", "npm install NAME", "container engine")
 	}
 }
 

@@ -28,6 +28,8 @@ type ImagesBuildConfig struct {
 	Limit    time.Duration `koanf:"limit"`
 	Memory   Size          `koanf:"memory"`
 	MaxBytes Size          `koanf:"max_bytes"`
+	// MinFree is how much of the engine's disk builds leave alone; 0: nothing.
+	MinFree Size `koanf:"min_free"`
 	// KeepAge is how long an image is kept that no session uses, KeepBytes what all of them may take; 0: no limit.
 	KeepAge   time.Duration `koanf:"keep_age"`
 	KeepBytes Size          `koanf:"keep_bytes"`
@@ -37,7 +39,7 @@ type ImagesBuildConfig struct {
 var imagesBuildDefaults = map[string]any{
 	"images_build.pip_index_url": "", "images_build.npm_registry": "", "images_build.nuget_source": "",
 	"images_build.proxy": "", "images_build.no_proxy": "", "images_build.ca_file": "", "images_build.network": "", "images_build.scripts": false,
-	"images_build.max": 2, "images_build.limit": "15m", "images_build.memory": "2GB", "images_build.max_bytes": "4GB",
+	"images_build.max": 2, "images_build.limit": "15m", "images_build.memory": "2GB", "images_build.max_bytes": "4GB", "images_build.min_free": "1GB",
 	"images_build.keep_age": "30d", "images_build.keep_bytes": "20GB",
 }
 
@@ -54,6 +56,9 @@ func (c ImagesBuildConfig) check() error {
 	if c.Memory < minBuildMemory || c.MaxBytes < 1<<20 {
 		return fault.New(fault.Invalid, "configuration: images_build.memory is %d and images_build.max_bytes is %d", c.Memory, c.MaxBytes).
 			WithHint("Use at least 256MB and 1MB, such as 2GB and 4GB.")
+	}
+	if c.MinFree < 0 {
+		return fault.New(fault.Invalid, "configuration: images_build.min_free is %d", c.MinFree).WithHint("Use a size, such as 1GB, or 0 to leave nothing.")
 	}
 	if c.KeepAge != 0 && c.KeepAge < time.Hour || c.KeepBytes < 0 {
 		return fault.New(fault.Invalid, "configuration: images_build.keep_age is %s and images_build.keep_bytes is %d", c.KeepAge, c.KeepBytes).

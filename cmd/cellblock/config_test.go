@@ -242,6 +242,8 @@ func TestImagesBuildSettings(t *testing.T) {
 		"images_build: {ca_file: /no/such/file}":     "images_build.ca_file",
 		"images_build: {pip_index: https://x}":       "images_build.pip_index",
 		"images_build: {keep_age: 0, keep_bytes: 0}": "",
+		"images_build: {min_free: 0}":                "",
+		"images_build: {min_free: -1}":               "min_free",
 	} {
 		if _, err := load(t, file, nil); want == "" && err != nil || want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", file, err)

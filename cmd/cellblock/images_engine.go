@@ -45,7 +45,7 @@ func imageOf(i docker.Image) derived.Image {
 
 // Build implements derived.Engine.
 func (e engineImages) Build(ctx context.Context, b derived.Build, log io.Writer) error {
-	build := docker.Build{Name: b.Name, Base: b.Base, Labels: b.Labels, Env: b.Env, Files: b.Files, Network: b.Network, Memory: b.Memory, Size: b.Size, Limit: b.Limit}
+	build := docker.Build{Name: b.Name, Base: b.Base, Labels: b.Labels, Env: b.Env, Files: b.Files, Network: b.Network, Memory: b.Memory, Size: b.Size, Reserve: b.Reserve, Limit: b.Limit}
 	for _, s := range b.Steps {
 		build.Steps = append(build.Steps, docker.Step{Argv: s.Argv, Env: s.Env})
 	}
@@ -117,7 +117,7 @@ func (a *app) openLibrary(cfg *Config) (*derived.Library, error) {
 	b := cfg.ImagesBuild
 	return derived.New(derived.Config{
 		Engine: engineImages{a.backend.images}, Installation: installation, Bases: a.backend.bases, Folder: filepath.Join(cfg.DataDir, "images"),
-		Allowed: cfg.ImagesAllowed, Sources: sources, MaxBuilds: b.Max, Limit: b.Limit, Memory: int64(b.Memory), Size: int64(b.MaxBytes),
+		Allowed: cfg.ImagesAllowed, Sources: sources, MaxBuilds: b.Max, Limit: b.Limit, Memory: int64(b.Memory), Size: int64(b.MaxBytes), Reserve: int64(b.MinFree),
 		MaxAge: b.KeepAge, MaxBytes: int64(b.KeepBytes), Logger: a.logger,
 		InUse: func(ctx context.Context) (map[string]bool, error) { return a.sessions.ImagesInUse(ctx) },
 		Kept:  func(ctx context.Context) (map[string]time.Time, error) { return a.sessions.ImagesKept(ctx) },

@@ -69,6 +69,7 @@ type Build struct {
 	Network    string
 	Memory     int64
 	Size       int64
+	Reserve    int64
 	Limit      time.Duration
 }
 
@@ -114,10 +115,11 @@ type Config struct {
 	// Sources says where packages come from.
 	Sources Sources
 	// MaxBuilds is how many images are made at once (2), MaxWaiting how many may wait for that (16), Limit how long each may
-	// take (15 min), Memory and Size what it may use and by how much the image may grow, in bytes (2 GiB, 4 GiB).
+	// take (15 min), Memory and Size what it may use and by how much the image may grow, in bytes (2 GiB, 4 GiB), Reserve how much of the
+	// engine's disk builds leave alone (0: nothing).
 	MaxBuilds, MaxWaiting int
 	Limit                 time.Duration
-	Memory, Size          int64
+	Memory, Size, Reserve int64
 	// MaxAge is how long an image is kept that nothing uses (30 days), MaxBytes what all of them may take (20 GiB), of which
 	// each owner has a share. 0: no limit.
 	MaxAge   time.Duration

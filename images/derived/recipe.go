@@ -59,7 +59,7 @@ func (s Sources) kind() string { return s.PipIndex + " " + s.NpmRegistry + " " +
 func (l *Library) recipe(base Base, set packages.Set) (Build, error) {
 	s := l.cfg.Sources
 	b := Build{
-		Base: base.Image, Network: s.Network, Memory: l.cfg.Memory, Size: l.cfg.Size, Limit: l.cfg.Limit,
+		Base: base.Image, Network: s.Network, Memory: l.cfg.Memory, Size: l.cfg.Size, Reserve: l.cfg.Reserve, Limit: l.cfg.Limit,
 		Labels: map[string]string{
 			images.Label: strings.Join(base.Languages, ","), Label: l.cfg.Installation, labelBase: base.Image, labelPackages: strings.Join(set.Strings(), ";"),
 		},

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -42,8 +43,9 @@ type Build struct {
 	Files map[string][]byte
 	// Network is the engine's network that the steps have. Empty: its bridge, or the host's where the engine has none.
 	Network string
-	// Memory is how many bytes the steps may use, Size by how much the image may grow. 0: no limit.
-	Memory, Size int64
+	// Memory is how many bytes the steps may use, Size by how much the image may grow; while the steps run it is twice as much.
+	// Reserve is how much of the engine's disk is left alone, where that is this system's. 0: no limit.
+	Memory, Size, Reserve int64
 	// Limit is how long the container lives at most, also when nobody is there to end it.
 	Limit time.Duration
 }
@@ -86,7 +88,7 @@ func (e *StepError) Error() string {
 }
 
 // BuildImage makes an image and returns it. What the steps print goes to log. When a step fails the error is a *StepError; the
-// image that would be too large is a fault.Invalid. Whatever fails, and when ctx ends, nothing of the build is left.
+// image that would be too large is a fault.Invalid, and too full a disk is Unavailable. Whatever fails, and when ctx ends, nothing of the build is left.
 func (p *Provisioner) BuildImage(ctx context.Context, b Build, log io.Writer) (Image, error) {
 	e, err := p.engine(ctx)
 	if err != nil {
@@ -94,6 +96,9 @@ func (p *Provisioner) BuildImage(ctx context.Context, b Build, log io.Writer) (I
 	}
 	base, err := e.image(ctx, b.Base)
 	if err != nil {
+		return Image{}, err
+	}
+	if err := e.checkDisk(b, 0); err != nil {
 		return Image{}, err
 	}
 	config, host, err := p.buildContainer(ctx, e, b)
@@ -107,10 +112,12 @@ func (p *Provisioner) BuildImage(ctx context.Context, b Build, log io.Writer) (I
 		return Image{}, imageError(e.host, b.Base, err)
 	}
 	b.Steps = b.steps(base)
-	if err := e.runSteps(ctx, name, b, log); err != nil {
+	running, stop := e.watchBuild(ctx, name, b)
+	err = e.runSteps(running, name, b, log)
+	if err := cmp.Or(stop(), err); err != nil {
 		return Image{}, err
 	}
-	if err := e.checkSize(ctx, name, b.Size); err != nil {
+	if err := e.checkMade(ctx, name, b); err != nil {
 		return Image{}, err
 	}
 	return p.commit(ctx, e, name, b, base)
@@ -253,22 +260,6 @@ func (e *engine) exitOf(ctx context.Context, run string) (int, error) {
 			return 0, ctx.Err()
 		}
 	}
-}
-
-// checkSize refuses an image that has grown too much.
-func (e *engine) checkSize(ctx context.Context, id string, most int64) error {
-	if most == 0 {
-		return nil
-	}
-	inspect, _, err := e.api.ContainerInspectWithRaw(ctx, id, true)
-	switch {
-	case err != nil:
-		return engineError(e.host, err)
-	case inspect.SizeRw != nil && *inspect.SizeRw > most:
-		return fault.New(fault.Invalid, "the packages take %d MB, and an image may grow by %d MB", *inspect.SizeRw>>20, most>>20).
-			WithHint("ask for less; only the operator can allow more (images_build.max_bytes)")
-	}
-	return nil
 }
 
 // commit makes an image of a build's container. Once begun it is not given up half-way: whoever cancels meanwhile finds the

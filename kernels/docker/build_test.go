@@ -120,8 +120,10 @@ func TestBuildThatFails(t *testing.T) {
 	}{
 		"halfway": {steps: []Step{sh("echo one >/one"), sh("echo two >/two; exit 3"), sh("echo three")}, want: exits(3)},
 		"absent":  {steps: []Step{{Argv: []string{"no-such-program"}}}, want: func(err error) bool { return exits(126)(err) || exits(127)(err) }},
-		"large": {steps: []Step{sh("head -c 3000000 /dev/zero >/large")}, size: 1 << 20,
-			want: func(err error) bool { return fault.KindOf(err) == fault.Invalid && strings.Contains(err.Error(), "MB") }},
+		"large": {steps: []Step{sh("head -c 3000000 /dev/zero >/large")}, size: 2 << 20,
+			want: func(err error) bool {
+				return fault.KindOf(err) == fault.Invalid && strings.Contains(err.Error(), "may grow by 2 MiB")
+			}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			onBuilders(t, func(t *testing.T, p *Provisioner, name string) {

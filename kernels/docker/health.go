@@ -78,6 +78,10 @@ func engineError(host string, err error) error {
 			WithHint("Look at the engine's own log; restart it if it hangs.")
 	case client.IsErrConnectionFailed(err):
 		return unreachable(at, err)
+	case noSpace(err):
+		full := diskFull("%s", err)
+		full.Err = err
+		return full
 	}
 	return fault.New(fault.Unavailable, "the container engine%s failed: %w", at, err).
 		WithHint("Look at the engine's own log; cellblock doctor checks the rest.")
