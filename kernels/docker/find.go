@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -124,22 +126,48 @@ func connect(host string) (*client.Client, error) {
 	return api, nil
 }
 
-// identify returns the kind of engine behind api, or why it cannot be used.
+// identify returns the kind of engine behind api, or why it cannot be used. A ping says enough, and Podman takes a second of
+// processor time to say its version: it looks up the packages of all its parts.
 func identify(ctx context.Context, api *client.Client) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	version, err := api.ServerVersion(ctx)
+	ping, err := api.Ping(ctx)
 	if err != nil {
 		return "", engineError(api.DaemonHost(), err)
 	}
-	if versions.LessThan(version.APIVersion, minAPI) {
-		return "", fault.New(fault.Unavailable, "the engine at %s is too old: API %s, at least %s is needed", api.DaemonHost(), version.APIVersion, minAPI).
+	if versions.LessThan(ping.APIVersion, minAPI) {
+		return "", fault.New(fault.Unavailable, "the engine at %s is too old: API %s, at least %s is needed", api.DaemonHost(), ping.APIVersion, minAPI).
 			WithHint("Upgrade the engine: Docker 19.03 or later, Podman 4 or later.")
 	}
-	for _, c := range version.Components {
-		if strings.Contains(c.Name, "Podman") {
-			return KindPodman, nil
-		}
+	response, err := get(ctx, api, "/_ping")
+	if err != nil {
+		return "", engineError(api.DaemonHost(), err)
+	}
+	defer response.Body.Close()
+	if response.Header.Get("Libpod-Api-Version") != "" {
+		return KindPodman, nil
 	}
 	return KindDocker, nil
+}
+
+// get asks the engine behind api for what its client has no method for, or tells too little of.
+func get(ctx context.Context, api *client.Client, path string) (*http.Response, error) {
+	address, err := client.ParseHostURL(api.DaemonHost())
+	if err != nil {
+		return nil, err
+	}
+	switch address.Scheme {
+	case "unix", "npipe":
+		address = &url.URL{Scheme: "http", Host: "engine"} // the transport knows the way
+	case "tcp":
+		address.Scheme = "http"
+		if os.Getenv(client.EnvOverrideCertPath) != "" {
+			address.Scheme = "https"
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath(path).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return api.HTTPClient().Do(request)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,18 +21,20 @@ import (
 )
 
 // fakeEngine answers as an engine does, as far as that is asked of it before any container.
-func fakeEngine(t *testing.T, api, component string, info system.Info) (host string) {
+func fakeEngine(t *testing.T, api, kind string, info system.Info) (host string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	reply := func(pattern string, v any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Api-Version", api)
+			if kind == KindPodman {
+				w.Header().Set("Libpod-Api-Version", "4.3.1")
+			}
 			_ = json.NewEncoder(w).Encode(v)
 		})
 	}
 	reply("/_ping", "OK")
-	reply("/{version}/version", map[string]any{"ApiVersion": api, "Components": []map[string]string{{"Name": component}}})
 	reply("/{version}/info", info)
 	mux.HandleFunc("/{version}/images/{name}/json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -93,9 +96,9 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestFindTakesTheFirstThatAnswers(t *testing.T) {
-	old := fakeEngine(t, "1.39", "Engine", system.Info{})
-	podman := fakeEngine(t, "1.41", "Podman Engine", system.Info{})
-	docker := fakeEngine(t, "1.43", "Engine", system.Info{})
+	old := fakeEngine(t, "1.39", KindDocker, system.Info{})
+	podman := fakeEngine(t, "1.41", KindPodman, system.Info{})
+	docker := fakeEngine(t, "1.43", KindDocker, system.Info{})
 	host, kind, err := findAmong(t.Context(), []string{"unix:///nowhere/docker.sock", old, podman, docker})
 	if err != nil || host != podman || kind != KindPodman {
 		t.Fatalf("%s, %s, %v", host, kind, err)
@@ -106,7 +109,7 @@ func TestFindTakesTheFirstThatAnswers(t *testing.T) {
 }
 
 func TestFindSaysWhatIsWrong(t *testing.T) {
-	old := fakeEngine(t, "1.39", "Engine", system.Info{})
+	old := fakeEngine(t, "1.39", KindDocker, system.Info{})
 	tests := map[string]struct {
 		hosts []string
 		text  []string
@@ -130,7 +133,7 @@ func TestFindSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestFindObeysDockerHost(t *testing.T) {
-	docker := fakeEngine(t, "1.43", "Engine", system.Info{})
+	docker := fakeEngine(t, "1.43", KindDocker, system.Info{})
 	t.Setenv("DOCKER_HOST", docker)
 	if host, _, err := Find(t.Context()); err != nil || host != docker {
 		t.Errorf("%s, %v", host, err)
@@ -161,5 +164,19 @@ func TestEngineErrorsHaveKindAndHint(t *testing.T) {
 				t.Errorf("%v: %s", fault.KindOf(err), fault.Text(err))
 			}
 		})
+	}
+}
+
+// A request of our own goes where the client's go.
+func TestIdentifyOverTCP(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/_ping" {
+			w.Header().Set("Api-Version", "1.41")
+			w.Header().Set("Libpod-Api-Version", "4.3.1")
+		}
+	}))
+	defer server.Close()
+	if kind, err := probe(t.Context(), "tcp://"+server.Listener.Addr().String()); err != nil || kind != KindPodman {
+		t.Fatalf("%q, %v", kind, err)
 	}
 }

@@ -52,14 +52,20 @@ var settings = []setting{
 	{"podman", "CELLBLOCK_TEST_PODMAN_HOST", CarrierSocket, FilesBind},
 }
 
+// healthy remembers what engines have said to setting.host: Podman takes half a second of processor time for it.
+var healthy sync.Map
+
 // host returns the engine's address, and skips the test where there is none or it lacks the image.
 func (s setting) host(t testing.TB) string {
 	t.Helper()
 	host := os.Getenv(s.env)
 	kernelstest.Need(t, host != "", "an engine in "+s.env)
-	p := newProvisioner(t, Config{Host: host, Images: []string{testImage}})
-	err := p.Health(t.Context())
-	kernelstest.Need(t, err == nil, fmt.Sprintf("%s: %v", s.env, err))
+	if _, ok := healthy.Load(host); !ok {
+		p := newProvisioner(t, Config{Host: host, Images: []string{testImage}})
+		err := p.Health(t.Context())
+		kernelstest.Need(t, err == nil, fmt.Sprintf("%s: %v", s.env, err))
+		healthy.Store(host, true)
+	}
 	return host
 }
 

@@ -30,11 +30,7 @@ type podmanInfo struct {
 // askPodman asks the Podman behind api.
 func askPodman(ctx context.Context, api *client.Client) (podmanInfo, error) {
 	var info podmanInfo
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podman/v4.0.0/libpod/info", nil)
-	if err != nil {
-		return info, err
-	}
-	response, err := api.HTTPClient().Do(request)
+	response, err := get(ctx, api, "/v4.0.0/libpod/info")
 	if err != nil {
 		return info, err
 	}
