@@ -27,6 +27,9 @@ type Setup struct {
 	// Weak tells that the provisioner isolates nothing, by design: what it does not claim to enforce is left out, also
 	// where nothing may be skipped.
 	Weak bool
+	// Carried tells that the same provisioner passes all of the suite on the same engine, and that only the way of the stream
+	// is another here: of what has nothing to do with that (what a kernel may do, and what it computes) nothing is repeated.
+	Carried bool
 }
 
 // TestProvisioner is the suite that every provisioner passes. Each case says in its name what a user relies on.
@@ -43,15 +46,26 @@ func TestProvisioner(t *testing.T, s Setup) {
 	}
 }
 
-// suiteCase is one case of the suite. Real ones need user code in Python.
+// suiteCase is one case of the suite.
 type suiteCase struct {
-	name string
-	real bool
-	test func(*suite)
+	name   string
+	traits traits
+	test   func(*suite)
 }
 
+// traits of a case say where it is left out.
+type traits uint
+
+const (
+	plain traits = 0
+	// real ones need user code in Python.
+	real traits = 1 << iota
+	// carried ones are about the stream: connections that end and come again, much that flows, a shim that must outlive it all.
+	carried
+)
+
 func (c suiteCase) run(t *testing.T, s Setup) {
-	if c.real && s.Fake {
+	if s.Fake && c.traits&real != 0 || s.Carried && c.traits&carried == 0 {
 		return // not a skip: there is nothing that could be tested
 	}
 	dir := ShortDir(t)

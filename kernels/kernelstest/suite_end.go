@@ -16,22 +16,22 @@ import (
 
 // endCases are about kernels that end, failCases about those that never came.
 var endCases = []suiteCase{
-	{"item 4: the kernel's exit is noticed within a second", false, testKernelExit},
-	{"item 4: a kernel that kills itself", true, testKernelKill},
-	{"item 4: the container's exit is noticed within a second", false, testContainerExit},
-	{"stop is quick for a kernel that obeys", false, testStopPolite},
-	{"stop ladder: a kernel that is busy gets TERM", true, testStopTerm},
-	{"stop ladder: a kernel that ignores TERM is gone after the grace", false, testStopLadder},
-	{"item 10: nothing is left of a stopped kernel", false, testNothingLeft},
-	{"attach to a stopped kernel is ErrGone", false, testAttachGone},
-	{"attach to a foreign ref is Invalid", false, testAttachForeign},
+	{"item 4: the kernel's exit is noticed within a second", carried, testKernelExit},
+	{"item 4: a kernel that kills itself", real, testKernelKill},
+	{"item 4: the container's exit is noticed within a second", carried, testContainerExit},
+	{"stop is quick for a kernel that obeys", plain, testStopPolite},
+	{"stop ladder: a kernel that is busy gets TERM", real, testStopTerm},
+	{"stop ladder: a kernel that ignores TERM is gone after the grace", carried, testStopLadder},
+	{"item 10: nothing is left of a stopped kernel", carried, testNothingLeft},
+	{"attach to a stopped kernel is ErrGone", carried, testAttachGone},
+	{"attach to a foreign ref is Invalid", plain, testAttachForeign},
 }
 
 var failCases = []suiteCase{
-	{"a launch that fails leaves nothing", false, testLaunchFails},
-	{"a launch that is given up leaves nothing", false, testLaunchCancelled},
-	{"a kernel whose command is missing says so", false, testMissingCommand},
-	{"a kernel that fails at start says its own words", true, testFailingCommand},
+	{"a launch that fails leaves nothing", carried, testLaunchFails},
+	{"a launch that is given up leaves nothing", carried, testLaunchCancelled},
+	{"a kernel whose command is missing says so", plain, testMissingCommand},
+	{"a kernel that fails at start says its own words", real, testFailingCommand},
 }
 
 func testKernelExit(f *suite) {

@@ -16,21 +16,21 @@ import (
 
 // lifeCases are about kernels that live.
 var lifeCases = []suiteCase{
-	{"launch and 1+1", false, testLaunch},
-	{"state between cells", false, testState},
-	{"two kernels at once do not meet", false, testTwo},
-	{"attach after a restart in the middle of 10,000 prints loses nothing", false, testAttach},
-	{"list", false, testList},
-	{"item 8: interrupt stops a sleep and keeps the variables", false, testInterrupt},
-	{"item 8: interrupt stops a busy loop", true, testInterruptBusy},
-	{"item 8: interrupt stops a cell that awaits", true, testInterruptAwait},
-	{"code may run cells of its own, also in threads", true, testCellInCell},
-	{"item 8: an interrupt is heard at any moment of a cell", true, testInterruptAnytime},
-	{"item 8: kill children", false, testKillChildren},
-	{"item 8: restart in place stops what nothing else stops", false, testRestart},
-	{"statistics", false, testStats},
-	{"what a cell used", false, testUsed},
-	{"timers are as exact as everywhere", true, testTimers},
+	{"launch and 1+1", plain, testLaunch},
+	{"state between cells", plain, testState},
+	{"two kernels at once do not meet", carried, testTwo},
+	{"attach after a restart in the middle of 10,000 prints loses nothing", carried, testAttach},
+	{"list", plain, testList},
+	{"item 8: interrupt stops a sleep and keeps the variables", carried, testInterrupt},
+	{"item 8: interrupt stops a busy loop", real, testInterruptBusy},
+	{"item 8: interrupt stops a cell that awaits", real, testInterruptAwait},
+	{"code may run cells of its own, also in threads", real, testCellInCell},
+	{"item 8: an interrupt is heard at any moment of a cell", real, testInterruptAnytime},
+	{"item 8: kill children", plain, testKillChildren},
+	{"item 8: restart in place stops what nothing else stops", carried, testRestart},
+	{"statistics", plain, testStats},
+	{"what a cell used", plain, testUsed},
+	{"timers are as exact as everywhere", real, testTimers},
 }
 
 func testLaunch(f *suite) {
