@@ -324,3 +324,26 @@ func TestOrphansAreSwept(t *testing.T) {
 		}
 	})
 }
+
+// The server's program executes itself once more as it starts (internal/timerslack). That must come before packages are
+// initialised that take their time, or each start takes it twice.
+func TestServeInitialisesOnce(t *testing.T) {
+	_, trace, code := cellblockSplit(t, []string{"GODEBUG=inittrace=1"}, "", "serve", "--help")
+	if code != 0 {
+		t.Fatalf("it ended with %d:\n%s", code, trace)
+	}
+	times := map[string]int{}
+	for line := range strings.Lines(trace) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "init" && strings.Contains(fields[1], ".") {
+			times[fields[1]]++
+		}
+	}
+	if len(times) == 0 {
+		t.Fatalf("no package of others is named:\n%s", trace)
+	}
+	for name, n := range times {
+		if n > 1 {
+			t.Errorf("%s is initialised %d times", name, n)
+		}
+	}
+}

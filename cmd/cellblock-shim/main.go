@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"cellblock/internal/timerslack"
+	_ "cellblock/internal/timerslack/first"
 	"cellblock/kernels/shim"
 	"cellblock/kernels/stream"
 )
@@ -35,7 +35,6 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "cellblock-shim takes no arguments: cellblock starts it")
 		return shim.ExitUsage
 	}
-	timerslack.Widen()
 	config, err := shim.ParseConfig(os.Getenv(stream.ConfigEnv))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cellblock-shim:", err)

@@ -14,7 +14,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/nearest"
-	"cellblock/internal/timerslack"
+	_ "cellblock/internal/timerslack/first"
 )
 
 // version is set by the linker.
@@ -22,7 +22,6 @@ var version = "dev"
 
 func main() {
 	if slices.Contains(os.Args, "serve") || slices.Contains(os.Args, "stdio") {
-		timerslack.Widen()
 		raiseHeapFloor()
 	}
 	switch err := newRoot().Execute(); {

@@ -9,9 +9,14 @@ package timerslack
 import (
 	"os"
 	"runtime"
+	"syscall"
 	"time"
+)
 
-	"golang.org/x/sys/unix"
+// Of prctl(2). Package golang.org/x/sys/unix, which has them, would be initialised after most that package first is to be before.
+const (
+	setTimerSlack = 29
+	getTimerSlack = 30
 )
 
 const (
@@ -22,7 +27,7 @@ const (
 
 // Widen makes the program's threads sleep with a slack of 2 ms. A thread has the slack of the one that started it, and
 // the monitor is there before main: so the program is executed again, once, in its place. It must be called before
-// anything else. Where that does not work, everything goes on as it is: real-time threads, for one, have no slack, and
+// anything else; package first does. Where that does not work, everything goes on as it is: real-time threads, for one, have no slack, and
 // none can be set.
 func Widen() {
 	runtime.LockOSThread()
@@ -31,7 +36,7 @@ func Widen() {
 	if err != nil || isWide() || set(wide) != nil || !isWide() {
 		return
 	}
-	_ = unix.Exec(path, os.Args, os.Environ())
+	_ = syscall.Exec(path, os.Args, os.Environ())
 	_ = set(usual)
 }
 
@@ -39,10 +44,13 @@ func Widen() {
 func Restore() error { return set(usual) }
 
 func isWide() bool {
-	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	return err == nil && time.Duration(slack) >= wide
+	slack, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, getTimerSlack, 0, 0)
+	return errno == 0 && time.Duration(slack) >= wide
 }
 
 func set(slack time.Duration) error {
-	return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, uintptr(slack.Nanoseconds()), 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
