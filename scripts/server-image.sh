@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Builds the image of the server, cellblock:latest, from the programs of this tree. No base image is needed, so no registry is.
+# Builds the image of the server from the programs of this tree. No base image is needed, so no registry is.
 #
 #   ENGINE       docker or podman; default: docker where it answers, else podman
 #   DOCKER_HOST  the engine to use
 #   ARCH         the engine's processor in Go's words (default: this machine's)
+#   TAG          what it is called (default: cellblock:latest)
 #   CA_FILE      certificates that the server trusts (default: this machine's)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib/engine-cli.sh
+TAG=${TAG:-cellblock:latest}
 ARCH=${ARCH:-$(go env GOARCH)}
 CA_FILE=${CA_FILE:-/etc/ssl/certs/ca-certificates.crt}
 version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -25,5 +27,5 @@ if [ -r "$CA_FILE" ]; then
 else
 	echo "server-image: $CA_FILE is missing: the server will trust no identity provider over https" >&2
 fi
-"${engine[@]}" build --build-arg "VERSION=$version" --tag cellblock:latest --file Dockerfile "$context" >&2
-echo "cellblock:latest is cellblock $version"
+"${engine[@]}" build --build-arg "VERSION=$version" --tag "$TAG" --file Dockerfile "$context" >&2
+echo "$TAG is cellblock $version"
