@@ -174,6 +174,11 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 			o.answer(InterruptReport{}, r.s.busy(r.e))
 			return true
 		}
+		if now := r.e.Number(); o.cell != 0 && o.cell != now {
+			o.answer(InterruptReport{}, fault.New(fault.Conflict, "cell %d does not run any more; cell %d does", o.cell, now).
+				WithHint("Interrupt again if that one is to stop, too."))
+			return true
+		}
 		r.order = &o
 		if o.kind == orderRestart {
 			r.replace("the kernel was restarted on request while this cell ran")

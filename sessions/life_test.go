@@ -275,6 +275,25 @@ func TestCellThatCannotBeSentIsStopped(t *testing.T) {
 	}
 }
 
+// Who interrupts a cell that has ended meanwhile does not stop the one that runs by now.
+func TestInterruptIsForOneCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, &fakeProvisioner{})
+		defer m.Shutdown(context.Background())
+		execute(t, m, alice, "s", "x")
+		running := start(t, m, alice, python("s", "sleep 1h"))
+		synctest.Wait()
+		_, err := m.InterruptCell(t.Context(), alice, "s", 1)
+		if phase, _ := running.Phase(); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "cell 2") || phase != PhaseRunning {
+			t.Errorf("%v, and cell 2 is %s", err, phase)
+		}
+		if r, err := m.InterruptCell(t.Context(), alice, "s", 2); err != nil || !r.Ran {
+			t.Errorf("%+v %v", r, err)
+		}
+		wait(t, running)
+	})
+}
+
 func TestInterruptOfAnIdleSession(t *testing.T) {
 	m := newTestManager(t, &fakeProvisioner{})
 	execute(t, m, alice, "s", "x")

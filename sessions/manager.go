@@ -28,6 +28,7 @@ type Manager struct {
 	watchers      watchers
 	memory        *hostMemory
 	rooms         rooms
+	usage         usageSeen
 	waiting       atomic.Int64  // cells
 	culls, deaths atomic.Int64  // of kernels
 	turns         chan struct{} // holds one for each cell that runs; nil: no limit
@@ -338,6 +339,12 @@ func (m *Manager) List(ctx context.Context, o Owner) ([]Info, error) {
 // Interrupt stops the session's running cell by the interrupt ladder and says what that took. With no cell running it
 // does nothing and reports so. Waiting cells stay.
 func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptReport, error) {
+	return m.InterruptCell(ctx, o, id, 0)
+}
+
+// InterruptCell stops one cell, by its number, as Interrupt does. While another one runs it leaves that alone; the error is then
+// Conflict. So whoever saw a cell run that has ended meanwhile does not stop the next. The number 0 is any cell's.
+func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number int) (InterruptReport, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return InterruptReport{}, err
@@ -345,7 +352,7 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 	if info := s.info(); info.State != Busy {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
-	a := s.send(ctx, order{kind: orderInterrupt})
+	a := s.send(ctx, order{kind: orderInterrupt, cell: number})
 	return a.report, s.orderError(a.err)
 }
 

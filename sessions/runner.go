@@ -21,6 +21,7 @@ const (
 // order is a request to the runner; it answers on reply, which never blocks it.
 type order struct {
 	kind  orderKind
+	cell  int          // of an orderInterrupt: the only cell that it is for; 0: any
 	ask   func() error // of an orderAsk: what the runner does while no cell runs
 	reply chan answer
 }

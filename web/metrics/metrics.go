@@ -146,13 +146,12 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 
 // collectKept tells what the database holds, if that answers.
 func (w *watched) collectKept(gauge func(*prometheus.Desc, float64, ...string)) {
-	store := w.Config().Store
-	if store == nil {
+	if w.Config().Store == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), usageTime)
 	defer cancel()
-	usage, err := store.Usage(ctx)
+	usage, err := w.Usage(ctx)
 	if err != nil {
 		return // health tells
 	}

@@ -75,8 +75,15 @@ func (v *Viewer) beginSession(w http.ResponseWriter, r *http.Request, who visit)
 	return writeJSON(w, http.StatusOK, map[string]any{"session_id": info.ID})
 }
 
+// interrupt stops the cell that the visitor saw run, or, where none is named, the one that runs.
 func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) error {
-	report, err := v.Sessions.Interrupt(r.Context(), who.owner, r.PathValue("id"))
+	var asked struct{ Cell int }
+	if r.ContentLength != 0 {
+		if err := readJSON(r, &asked); err != nil {
+			return err
+		}
+	}
+	report, err := v.Sessions.InterruptCell(r.Context(), who.owner, r.PathValue("id"), asked.Cell)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ const (
 	maxPull, pullBytes = 2000, 8 << 20
 	// keptCells is how many cells that have ended are watched for late output.
 	keptCells = 20
+	// itemsEvery is how often a page is told of what cells produce, at most: a browser shows no more than two frames of that.
+	itemsEvery = 30 * time.Millisecond
 )
 
 // cellsTopic tells of a session's cells: of each that is new or has changed, and of what they produce. Its cursor is the number of the
@@ -28,7 +30,7 @@ const (
 func (v *Viewer) cellsTopic(who visit, id string) live.Topic {
 	return func(ctx context.Context, after string, send func(live.Event) error) error {
 		ctx, cancel := context.WithCancel(ctx)
-		f := &follower{v: v, owner: who.owner, id: id, send: send, cells: map[int]*followed{}, more: make(chan struct{}, 1), next: max(1, atoi(after))}
+		f := &follower{v: v, owner: who.owner, id: id, send: send, cells: map[int]*followed{}, more: make(chan struct{}, 1), calm: pace{every: itemsEvery}, next: max(1, atoi(after))}
 		defer f.watchers.Wait()
 		defer cancel()
 		return f.run(ctx)
@@ -45,6 +47,7 @@ type follower struct {
 	top      int // the last cell that was told of
 	cells    map[int]*followed
 	more     chan struct{} // has one while cells may have produced more
+	calm     pace
 	watchers sync.WaitGroup
 }
 
@@ -120,6 +123,9 @@ func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-f.more:
+			if err := f.calm.wait(ctx); err != nil {
+				return err
+			}
 			for _, c := range f.cells {
 				if err := f.tellItems(c); err != nil {
 					return err

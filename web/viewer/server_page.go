@@ -73,10 +73,7 @@ func (v *Viewer) server(ctx context.Context) serverView {
 	}
 	cfg := v.Sessions.Config()
 	var err error
-	if cfg.Store != nil {
-		s.Kept, err = cfg.Store.Usage(ctx)
-	}
-	if err == nil {
+	if s.Kept, err = v.Sessions.Usage(ctx); err == nil {
 		s.Audit, err = v.Audit.Recent(auditLines)
 	}
 	if err != nil {

@@ -33,8 +33,9 @@ type sessionRow struct {
 	sessions.Info
 	// Running tells whether it runs; one that has ended has files and its history.
 	Running bool
-	// Since is when the running cell began, zero when none runs.
+	// Since is when the running cell began, zero when none runs, and Cell its number.
 	Since time.Time
+	Cell  int
 	// Code is the first line of its last cell, and Caller who ran that.
 	Code, Caller string
 	// Why says why it has no kernel, or is closed.
@@ -128,7 +129,7 @@ func rowOf(info sessions.Info, who visit) sessionRow {
 		last := info.Last.Info()
 		row.Code, row.Caller = firstLine(last.Code), last.Caller
 		if last.Phase == sessions.PhaseRunning {
-			row.Since = last.Started
+			row.Since, row.Cell = last.Started, last.Number
 		}
 	}
 	return row

@@ -10,8 +10,12 @@ import (
 	"cellblock/web/viewer/live"
 )
 
-// sampleEvery is how often those who look at a list of sessions are told what these use.
-const sampleEvery = 4 * time.Second
+const (
+	// sampleEvery is how often those who look at a list of sessions are told what these use.
+	sampleEvery = 4 * time.Second
+	// listEvery is how often they are told what has changed, at most: sessions that work change many times a second.
+	listEvery = 300 * time.Millisecond
+)
 
 // listed is a part of the list on its way to a page.
 type listed struct {
@@ -26,7 +30,11 @@ func (v *Viewer) sessionsTopic(who visit) live.Topic {
 		t := &listTopic{v: v, who: who, send: send, rows: map[string]string{}, usage: map[string]string{}}
 		sample := time.NewTicker(sampleEvery)
 		defer sample.Stop()
+		calm := pace{every: listEvery}
 		for {
+			if err := calm.wait(ctx); err != nil {
+				return err
+			}
 			changed := v.Sessions.Changed(who.owner, "")
 			if err := t.tell(ctx); err != nil {
 				return err

@@ -119,6 +119,7 @@ func TestAssist(t *testing.T) {
 	b.want(202, "POST", "/s/s/run", map[string]any{"code": "wait"})
 	b.until("s", func(d desk) bool { return d.Running == 2 })
 	b.want(429, "POST", "/s/s/complete", at)
+	b.want(409, "POST", "/s/s/interrupt", map[string]any{"cell": 1000})
 	b.want(200, "POST", "/s/s/interrupt", nil)
 	if info := b.ended("s", 2); !info.Result.Interrupt.Ran {
 		t.Errorf("%+v", info)

@@ -28,7 +28,7 @@ subscribe(session.dataset.topic, '', (event, data) => {
   document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
 });
 
-const interrupt = () => attempt(() => post(`/s/${id}/interrupt`));
+const interrupt = () => attempt(() => post(`/s/${id}/interrupt`, {cell: now.running}));
 async function restart() {
   if (await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) await attempt(() => post(`/s/${id}/restart`));
 }

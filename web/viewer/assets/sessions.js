@@ -89,7 +89,7 @@ body.addEventListener('click', async (event) => {
   const {act} = button.dataset, {id} = button.closest('tr').dataset;
   if (!await questions[act](id)) return;
   button.disabled = true;
-  await attempt(() => post(`/s/${id}/${act}`));
+  await attempt(() => post(`/s/${id}/${act}`, act === 'interrupt' ? {cell: Number(button.dataset.cell)} : undefined));
   button.disabled = false;
 });
 

@@ -1,0 +1,36 @@
+package sessions
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// usageEvery is how old what is told of the history's size may be.
+const usageEvery = 30 * time.Second
+
+// usageSeen is what the store last said of its size. Counting goes through an index of all cells, which is nothing for whoever asks often.
+type usageSeen struct {
+	mu sync.Mutex
+	at time.Time
+	Usage
+}
+
+// Usage tells what the history takes, of all owners, as it was half a minute ago at most; nothing where there is none.
+func (m *Manager) Usage(ctx context.Context) (Usage, error) {
+	if m.cfg.Store == nil {
+		return Usage{}, nil
+	}
+	seen := &m.usage
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if !seen.at.IsZero() && time.Since(seen.at) < usageEvery {
+		return seen.Usage, nil
+	}
+	now, err := m.cfg.Store.Usage(ctx)
+	if err != nil {
+		return Usage{}, err
+	}
+	seen.at, seen.Usage = time.Now(), now
+	return now, nil
+}
