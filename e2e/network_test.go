@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
@@ -23,10 +24,11 @@ import (
 // hostAddress is where the tests' hosts listen: one of this machine, and none of those that programs take for their own.
 const hostAddress = "127.0.0.2"
 
-// outside is a host that kernels connect to. It has a package index, too.
+// outside is a host that kernels connect to. It has a package index, too, and a service that speaks no HTTP.
 type outside struct {
 	plain, secure *httptest.Server
 	wheel         []byte
+	raw           net.Listener
 }
 
 func newOutside(t *testing.T) *outside {
@@ -49,7 +51,25 @@ func newOutside(t *testing.T) *outside {
 	}
 	o.plain.Start()
 	o.secure.StartTLS()
+	o.serveRaw(t)
 	return o
+}
+
+// serveRaw answers one line, and speaks first, as databases' servers do.
+func (o *outside) serveRaw(t *testing.T) {
+	var err error
+	if o.raw, err = net.Listen("tcp", hostAddress+":0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.raw.Close() })
+	go func() {
+		for conn, err := o.raw.Accept(); err == nil; conn, err = o.raw.Accept() {
+			_, _ = io.WriteString(conn, "welcome\n")
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			_, _ = io.WriteString(conn, "you said "+line)
+			_ = conn.Close()
+		}
+	}()
 }
 
 // port is that of one of its addresses.
@@ -64,8 +84,8 @@ func networkConfig(t *testing.T, o *outside) string {
     network:
       mode: hosts
       hosts: ["%[1]s", "127.0.0.1", "nowhere.invalid", "169.254.169.254"]
-      private: ["%[1]s:%[2]d", "%[1]s:%[3]d", "127.0.0.1"]
-`, hostAddress, port(o.plain), port(o.secure))
+      private: ["%[1]s:%[2]d", "%[1]s:%[3]d", "%[1]s:%[4]d", "127.0.0.1"]
+`, hostAddress, port(o.plain), port(o.secure), o.raw.Addr().(*net.TCPAddr).Port)
 	authority := filepath.Join(filepath.Dir(file), "authority.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.secure.Certificate().Raw})
 	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
@@ -125,7 +145,10 @@ s, reply = socks(%q, %d)
 s.sendall(b"GET /hello?name=socks HTTP/1.0\r\n\r\n")
 with s, s.makefile() as answer: text = answer.read()
 print(reply, text[-11:], socks("pypi.example", 443)[1])`, hostAddress, port(o.plain))).Text, "0 hello socks 2")
-		if runtime != "local" { // whose host has what it has
+		throughForwarder(t, c, o)
+		if runtime == "local" { // whose host has what it has
+			throughCurl(t, c, o)
+		} else {
 			throughLibraries(t, c, o)
 		}
 		closed := python(t, c, "closed", fetching+fmt.Sprintf("import os\nprint(get(%q), 'HTTP_PROXY' in os.environ)", o.plain.URL+"/hello"))
@@ -160,6 +183,37 @@ done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-cache-dir",
 print(done.stdout, done.stderr)
 import faraway
 print(faraway.where())`, hostAddress, port(o.plain))).Text, "far away")
+}
+
+// throughCurl uses this host's curl.
+func throughCurl(t *testing.T, c *rig.Client, o *outside) {
+	t.Helper()
+	got := far(t, c, "n", fmt.Sprintf(`
+import subprocess
+def curl(url): print(subprocess.run(["curl", "--silent", "--show-error", "--insecure", "--fail-with-body", url], capture_output=True, text=True))
+curl(%q); curl(%q); curl("https://pypi.example/")`, o.plain.URL+"/hello?name=curl", o.secure.URL+"/hello?name=tls"))
+	wantText(t, got.Text, "hello curl", "hello tls", "response 403")
+}
+
+// throughForwarder leads a program that knows no proxy out by the lines in docs/configuration.md: what is there must work.
+func throughForwarder(t *testing.T, c *rig.Client, o *outside) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(text), "```python\n")
+	code, _, _ = strings.Cut(code, "```")
+	code = strings.Replace(code, `lead(5432, "db.example.com", 5432)`, fmt.Sprintf("lead(5432, %q, %d)\nlead(5433, 'pypi.example', 5432)", hostAddress, o.raw.Addr().(*net.TCPAddr).Port), 1)
+	got := far(t, c, "n", code+`
+def ask(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), 60) as s:
+            s.sendall(b"select 42\n")
+            with s.makefile() as answer: return answer.read()
+    except OSError: return ""
+print([ask(5432), ask(5432), ask(5433)])`)
+	wantText(t, got.Text, `['welcome\nyou said select 42\n', 'welcome\nyou said select 42\n', '']`, "HTTP/1.1 403")
 }
 
 // wheel is a package with one module, as pip installs it.
