@@ -108,7 +108,8 @@ fuzz: ## every fuzzer, a minute each; FUZZTIME=10s, FUZZ=Parse for those with th
 
 .PHONY: cover
 cover: setup build ## what part of each package its own tests run
-	@go test -short -count=1 -cover ./... | sed -nE 's/^(ok)?[[:space:]]+([^[:space:]]+).*coverage: ([0-9.]+%).*/\3\t\2/p' | sort -n
+	@go test -short -count=1 -cover ./... | tee >(grep -E '^(---|FAIL)' >&2) | \
+		sed -nE 's/^(ok)?[[:space:]]+([^[:space:]]+).*coverage: ([0-9.]+%).*/\3\t\2/p' | sort -n; exit $${PIPESTATUS[0]}
 
 .PHONY: fmt
 fmt: ## format the code

@@ -16,38 +16,53 @@ type caller interface {
 	Close() error
 }
 
-// hold has n sessions work for a while, each with a connection of its own, and closes them. tell is called about once a second.
+// hold has n sessions work for a while, each with a connection of its own, and closes them. The time begins when all of them
+// have a kernel. tell is called about once a second.
 func hold(ctx context.Context, dial func(context.Context) (caller, error), n int, length time.Duration, tell func(*tally, time.Duration)) (*tally, error) {
-	t, begin := newTally(), time.Now()
+	t := newTally()
+	workers, err := begin(ctx, dial, n, t)
+	defer each(workers, func(w *worker) { w.leave(context.WithoutCancel(ctx)) })
+	if err != nil {
+		return nil, err
+	}
 	working, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	var all sync.WaitGroup
-	run := strings.ToLower(rand.Text()[:6])
-	for i := range n {
-		c, err := dial(ctx)
-		if err != nil {
-			cancel()
-			all.Wait()
-			return nil, err
-		}
-		all.Go(func() {
-			defer c.Close()
-			w := &worker{caller: c, id: fmt.Sprintf("load-%s-%d", run, i), tally: t}
-			w.work(working)
-			w.leave(context.WithoutCancel(ctx))
-		})
-	}
-	tick := time.NewTicker(time.Second)
+	all.Go(func() { each(workers, func(w *worker) { w.work(working) }) })
+	start, tick := time.Now(), time.NewTicker(time.Second)
 	defer tick.Stop()
 	for working.Err() == nil {
 		select {
 		case <-tick.C:
-			tell(t, time.Since(begin))
+			tell(t, time.Since(start))
 		case <-working.Done():
 		}
 	}
 	all.Wait()
 	return t, ctx.Err()
+}
+
+// begin connects n sessions and starts their kernels. Those that it returns are to be left, also after an error.
+func begin(ctx context.Context, dial func(context.Context) (caller, error), n int, t *tally) (workers []*worker, err error) {
+	run := strings.ToLower(rand.Text()[:6])
+	for i := range n {
+		c, err := dial(ctx)
+		if err != nil {
+			return workers, err
+		}
+		workers = append(workers, &worker{caller: c, id: fmt.Sprintf("load-%s-%d", run, i), tally: t})
+	}
+	each(workers, func(w *worker) { t.start(w.run(ctx, "counted = 0; print('here')", "here", false)) })
+	return workers, ctx.Err()
+}
+
+// each has all workers do something side by side, and waits for them.
+func each(workers []*worker, do func(*worker)) {
+	var all sync.WaitGroup
+	for _, w := range workers {
+		all.Go(func() { do(w) })
+	}
+	all.Wait()
 }
 
 // afterFailure is how long a session rests after something went wrong.
@@ -63,8 +78,6 @@ type worker struct {
 
 // work runs one job after the other until ctx ends. A cell that has begun is let end.
 func (w *worker) work(ctx context.Context) {
-	err := w.run(context.WithoutCancel(ctx), "counted = 0; print('here')", "here", false)
-	w.tally.start(err)
 	for i := len(w.id); ctx.Err() == nil; i++ {
 		job := jobs[i%len(jobs)]
 		start := time.Now()
@@ -76,8 +89,9 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// leave closes the session.
+// leave closes the session, and the connection.
 func (w *worker) leave(ctx context.Context) {
+	defer w.Close()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	_, _, _ = w.Call(ctx, "close_session", map[string]any{"session_id": w.id, "delete_files": true})
