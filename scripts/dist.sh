@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what is handed out: an archive for each platform with the programs, manual pages, completions, service files and a bill of
-# materials, and the checksums of all of them, in dist/.
+# Makes what is handed out: an archive for each platform with the programs, the documents, manual pages, completions, service files and a
+# bill of materials, and the checksums of all of them, in dist/.
 #
 #   PLATFORMS  in Go's words; default: linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 set -euo pipefail
@@ -17,7 +17,7 @@ mkdir -p dist/common/man dist/common/completions
 build "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)" dist/host/cellblock cellblock
 dist/host/cellblock man dist/common/man
 for shell in bash zsh fish powershell; do dist/host/cellblock completion "$shell" >"dist/common/completions/cellblock.$shell"; done
-cp README.md LICENSE SECURITY.md dist/common/
+cp -r README.md LICENSE SECURITY.md docs dist/common/
 cp packaging/cellblock.service dist/common/
 
 # A server finds the shim for its engine's processor beside itself, whatever it runs on.
