@@ -23,6 +23,9 @@ const (
 // toolsets are all that there are, in the order in which their tools are listed.
 var toolsets = []string{ToolsetExecute, ToolsetSessions, ToolsetFiles, ToolsetImages}
 
+// Toolsets returns all that there are.
+func Toolsets() []string { return slices.Clone(toolsets) }
+
 // DefaultToolsets returns those that a server has that names none.
 func DefaultToolsets() []string { return []string{ToolsetExecute, ToolsetSessions, ToolsetFiles} }
 

@@ -28,7 +28,7 @@ func callTool(ctx context.Context, c *client.Client, name string, args map[strin
 	for {
 		result, err := c.CallTool(ctx, req)
 		if err != nil {
-			return nil, callError(ctx, err)
+			return nil, notOffered(ctx, c, name, callError(ctx, err))
 		}
 		if !result.IsError || !waited(ctx, textOf(result)) {
 			return result, nil

@@ -253,10 +253,22 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	}{
 		"no such wheel": {[]string{"nosuch"}, 0, 1, "Looking in indexes\nERROR: Could not find a version that satisfies the requirement nosuch\nERROR: No matching distribution found for nosuch\n",
 			fault.Invalid, "No matching distribution found for nosuch", "check name and version"},
-		"no such deb":       {[]string{"apt:nosuch"}, 1, 100, "Reading package lists...\nE: Unable to locate package nosuch\n", fault.Invalid, "E: Unable to locate package nosuch", "check the name"},
-		"no such module":    {[]string{"npm:nosuch"}, 0, 1, "npm error code E404\nnpm error 404 Not Found\nnpm error A complete log of this run can be found in: /x\n", fault.Invalid, "E404", "check the name"},
-		"a full disk":       {[]string{"big"}, 0, 1, "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n", fault.Unavailable, "No space left", "disk is full"},
-		"no network":        {[]string{"x"}, 0, 1, "WARNING: Retrying\nERROR: connection broken: Temporary failure in name resolution\n", fault.Unavailable, "name resolution", "cannot reach"},
+		"no such deb":    {[]string{"apt:nosuch"}, 1, 100, "Reading package lists...\nE: Unable to locate package nosuch\n", fault.Invalid, "E: Unable to locate package nosuch", "check the name"},
+		"no such module": {[]string{"npm:nosuch"}, 0, 1, "npm error code E404\nnpm error 404 Not Found\nnpm error A complete log of this run can be found in: /x\n", fault.Invalid, "E404", "check the name"},
+		"a full disk":    {[]string{"big"}, 0, 1, "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n", fault.Unavailable, "No space left", "disk is full"},
+		"no network":     {[]string{"x"}, 0, 1, "WARNING: Retrying\nERROR: connection broken: Temporary failure in name resolution\n", fault.Unavailable, "name resolution", "cannot reach"},
+		"no connection": {[]string{"x"}, 0, 1, "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'NewConnectionError(1)': /simple/x/\n" +
+			"WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError(2)': /simple/x/\n" +
+			"ERROR: Could not find a version that satisfies the requirement x (from versions: none)\nERROR: No matching distribution found for x\n",
+			fault.Unavailable, "NewConnectionError(2)", "cannot reach"},
+		"a connection at last": {[]string{"x"}, 0, 1, "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'NewConnectionError(1)': /simple/x/\n" +
+			"ERROR: No matching distribution found for x\n", fault.Invalid, "No matching", "check name and version"},
+		"a proxy's certificate, pip": {[]string{"x"}, 0, 1, "Could not fetch URL https://pypi.org/simple/x/: (Caused by SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED]')) - skipping\n" +
+			"ERROR: No matching distribution found for x\n", fault.Unavailable, "Could not fetch URL", "images_build.ca_file"},
+		"a proxy's certificate, npm": {[]string{"npm:x"}, 0, 1, "npm error code SELF_SIGNED_CERT_IN_CHAIN\nnpm error self-signed certificate in certificate chain\n",
+			fault.Unavailable, "self-signed", "images_build.ca_file"},
+		"a proxy's certificate, apt": {[]string{"apt:xx"}, 0, 100, "E: Failed to fetch https://deb.example/x  Certificate verification failed: The certificate is NOT trusted.\n",
+			fault.Unavailable, "NOT trusted", "images_build.ca_file"},
 		"no such program":   {[]string{"npm:x"}, 0, 127, "", fault.Invalid, "has no npm", "apt:npm"},
 		"no pip":            {[]string{"x"}, 0, 1, "/usr/bin/python3: No module named pip\n", fault.Invalid, "No module named pip", "apt:python3-pip"},
 		"out of memory":     {[]string{"x"}, 0, 137, "Collecting x\n", fault.Invalid, "Collecting x", "memory"},

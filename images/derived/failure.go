@@ -26,7 +26,9 @@ func (l *lastLines) Write(p []byte) (int, error) {
 // said returns the lines in which a manager says what went wrong, the last ones; where it does not mark them, the last of all.
 func (l *lastLines) said(m packages.Manager) string {
 	marks := map[packages.Manager][]string{
-		packages.Apt: {"E: ", "Err:"}, packages.Pip: {"ERROR: ", "error: "}, packages.Npm: {"npm error ", "npm ERR! "},
+		packages.Apt: {"E: ", "Err:"}, packages.Npm: {"npm error ", "npm ERR! "},
+		// What cannot be fetched, pip says in passing; its errors are then that there is no such package.
+		packages.Pip: {"ERROR: ", "error: ", "WARNING: Retrying (Retry(total=0,", "Could not fetch URL "},
 	}[m]
 	var all, marked []string
 	for _, line := range strings.Split(strings.ToValidUTF8(string(l.text), "?"), "\n") {
@@ -54,7 +56,9 @@ var reasons = []struct {
 	hint string
 }{
 	{[]string{"No space left on device", "ENOSPC"}, fault.Unavailable, "the engine's disk is full: the operator must make room; delete_image gives back what images take"},
-	{[]string{"Temporary failure resolving", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN", "ENOTFOUND", "Connection refused",
+	{[]string{"CERTIFICATE_VERIFY_FAILED", "ertificate verif", "CERT_", "ISSUER_CERT", "UNABLE_TO_VERIFY_LEAF", "server verification failed"}, fault.Unavailable,
+		"the certificate of the packages' index, or of a proxy before it, is not trusted; the operator can name who signed it (images_build.ca_file)"},
+	{[]string{"after connection broken by", "Temporary failure resolving", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN", "ENOTFOUND", "Connection refused",
 		"ECONNREFUSED", "Could not connect", "Network is unreachable", "timed out", "ETIMEDOUT"}, fault.Unavailable,
 		"the server cannot reach the packages' index; the operator can name another one (images_build), or try again later"},
 	{[]string{"No module named pip"}, fault.Invalid, `the image has no pip; "apt:python3-pip" in the same request installs it first`},

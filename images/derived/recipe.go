@@ -160,7 +160,7 @@ func (s Sources) pip(wanted []string, python string) Step {
 // npm installs packages where NODE_PATH finds them, whatever folder of modules the image has.
 func (s Sources) npm(wanted []string) Step {
 	argv := []string{"npm", "install", "--global", "--prefix", npmPrefix, "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress"}
-	env := []string{"npm_config_cache=" + Scratch + "/npm"}
+	env := []string{"npm_config_cache=" + Scratch + "/npm", "npm_config_fetch_retry_mintimeout=1000", "npm_config_fetch_retry_maxtimeout=5000"}
 	if !s.Scripts {
 		argv = append(argv, "--ignore-scripts")
 	}

@@ -76,7 +76,7 @@ func resolve(roots []string, source string) (string, error) {
 	}
 	if len(roots) == 0 {
 		return "", fault.New(fault.Invalid, "the source %s lies below no folder that may be mounted: there are none", source).
-			WithHint("Name the folders below which profiles may mount: mount_roots: [%s].", filepath.Dir(source))
+			WithHint("Name what profiles may mount, or a folder above it: mount_roots: [%s].", source)
 	}
 	real, err := folder(source)
 	if err != nil {

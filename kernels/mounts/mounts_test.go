@@ -84,7 +84,7 @@ func TestResolve(t *testing.T) {
 
 func TestResolveSeveral(t *testing.T) {
 	root, _ := tree(t)
-	if _, err := Resolve(nil, []kernels.Mount{{Source: root, Target: "/data"}}); err == nil || !strings.Contains(fault.Hint(err), "mount_roots") {
+	if _, err := Resolve(nil, []kernels.Mount{{Source: root, Target: "/data"}}); err == nil || !strings.Contains(fault.Hint(err), "mount_roots: ["+root+"]") {
 		t.Errorf("without roots: %v", fault.Text(err))
 	}
 	for _, second := range []string{"/data", "/data/sub"} {
