@@ -114,13 +114,6 @@ func (s *session) unclaimed() bool {
 	return s.minted && s.cells-s.past.Executions <= 1 && !s.wanted
 }
 
-// touch notes that the kernel was used just now.
-func (s *session) touch() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active = time.Now()
-}
-
 // KernelEnds says when the kernel that ran the cell is to be stopped; never, as far as this tells, once it is not its
 // session's kernel any more.
 func (e *Execution) KernelEnds() End {

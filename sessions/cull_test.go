@@ -175,6 +175,32 @@ func TestLookingAtVariablesIsUse(t *testing.T) {
 	})
 }
 
+func TestWhoOnlyLooksUsesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+		m.cfg.Runtimes["python"] = Runtime{Variables: "v"}
+		defer m.Shutdown(context.Background())
+		_, _ = execute(t, m, alice, "s", "x")
+		used := inState(t, m, Idle, 1).LastUsed
+		looking := Looking(t.Context())
+		for range 3 {
+			time.Sleep(15 * time.Minute)
+			_, _ = m.Variables(looking, alice, "s") // the fake does not know them
+			if _, err := m.Execution(looking, alice, "s", 1); err != nil {
+				t.Error(err)
+			}
+			if _, err := m.Account(looking, alice, "s"); err != nil {
+				t.Error(err)
+			}
+		}
+		if info := inState(t, m, Idle, 1); !info.LastUsed.Equal(used) {
+			t.Errorf("looking at it used it, %v later", info.LastUsed.Sub(used))
+		}
+		time.Sleep(15 * time.Minute)
+		inState(t, m, Culled, 0)
+	})
+}
+
 // A cell that comes while its kernel is being stopped runs on the next one.
 func TestCellThatComesWhileItsKernelIsCulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

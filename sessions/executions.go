@@ -179,15 +179,10 @@ func (m *Manager) use(ctx context.Context, o Owner, id string) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	s.used()
+	if !looks(ctx) {
+		s.used()
+	}
 	return s, nil
-}
-
-// used notes that somebody still wants the session.
-func (s *session) used() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted, s.lastUsed = true, time.Now()
 }
 
 // kept returns the cells whose outputs are kept, by number. The caller holds s.mu.

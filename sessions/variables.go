@@ -63,7 +63,12 @@ func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables,
 		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.choice.Language).
 			WithHint("print what you want to know")
 	}
-	return askIdle(ctx, s, s.inspect)
+	return askIdle(ctx, s, func() (Variables, error) {
+		if !looks(ctx) {
+			s.touch()
+		}
+		return s.inspect()
+	})
 }
 
 // inspect asks the kernel for its variables. The runner calls it while no cell runs.
@@ -71,7 +76,6 @@ func (s *session) inspect() (Variables, error) {
 	if s.kernel == nil || s.kernelGone() {
 		return Variables{Variables: []Variable{}}, nil
 	}
-	s.touch()
 	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
 	defer cancel()
 	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{

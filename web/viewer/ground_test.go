@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cellblock/web/viewer/signin"
 )
@@ -175,5 +176,34 @@ func TestHas(t *testing.T) {
 		if got := v.Has(r); got != tt.want {
 			t.Errorf("%s %s (%s): %v", tt.method, tt.path, tt.accept, got)
 		}
+	}
+}
+
+// A page that somebody has forgotten does not keep a kernel alive.
+func TestWhatPagesShowIsNoUse(t *testing.T) {
+	p := newPages(t)
+	ann := p.signIn("ann", all...)
+	p.ran("ann", "s", "print 1")
+	used := func() time.Time {
+		info, err := p.sessions.Get(t.Context(), ann.who.owner, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.LastUsed
+	}
+	before := used()
+	for _, r := range p.viewer.table {
+		method, path, _ := strings.Cut(strings.NewReplacer("{id}", "s", "{number}", "1", "{$}", "").Replace(r.pattern), " ")
+		if method == http.MethodGet && strings.HasPrefix(path, "/s/") && !strings.Contains(path, "{") {
+			ann.send(method, path+"?from=1&to=1", nil)
+		}
+	}
+	if now := used(); !now.Equal(before) {
+		t.Errorf("looking at the pages used the session %v later", now.Sub(before))
+	}
+	ann.want(http.StatusAccepted, "POST", "/s/s/run", map[string]string{"code": "print 2"})
+	ann.ended("s", 2)
+	if !used().After(before) {
+		t.Error("running a cell did not use it")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
+	"cellblock/sessions"
 )
 
 // The scopes of routes that are no scopes of tokens.
@@ -84,10 +85,10 @@ func (v *Viewer) follow(rt route, w http.ResponseWriter, r *http.Request) error 
 	if rt.scope != anybody && rt.scope != signedIn && !who.can(rt.scope) {
 		return auth.NeedsScope("this", rt.scope)
 	}
-	if !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
-		if err := v.checkOrigin(rt, r, who); err != nil {
-			return err
-		}
+	if slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
+		r = r.WithContext(sessions.Looking(r.Context())) // what a person does is use, what his page shows is not
+	} else if err := v.checkOrigin(rt, r, who); err != nil {
+		return err
 	}
 	if rt.action != "" {
 		return v.act(rt, w, r, who)
