@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -19,14 +20,15 @@ import (
 type answerer struct {
 	listener net.Listener
 	exited   chan struct{}
+	answers  []canned
 }
 
-func newAnswerer(b *testing.B) *answerer {
+func newAnswerer(b testing.TB, answers []canned) *answerer {
 	l, err := net.Listen("unix", filepath.Join(kernelstest.ShortDir(b), "s"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := &answerer{listener: l, exited: make(chan struct{})}
+	a := &answerer{listener: l, exited: make(chan struct{}), answers: answers}
 	done := make(chan struct{})
 	go func() { defer close(done); a.serve() }()
 	b.Cleanup(func() { _ = l.Close(); <-done })
@@ -58,7 +60,7 @@ func (a *answerer) serve() {
 		if f.Type != stream.FrameSend || err != nil {
 			continue
 		}
-		for _, reply := range replies {
+		for _, reply := range a.answers {
 			parts := [][]byte{reply.header, m.Parts[0], []byte("{}"), reply.content}
 			_ = w.WriteMessage(stream.FrameMessage, stream.Message{Seq: seq, Channel: reply.channel, Parts: parts})
 			seq++
@@ -85,7 +87,7 @@ var replies = []canned{
 
 // BenchmarkExecute is one cell, 1+1, over a Unix socket, five messages of answer; the kernel takes no time.
 func BenchmarkExecute(b *testing.B) {
-	benchmark(b, connect(b, newAnswerer(b), kernels.Options{}), "1+1")
+	benchmark(b, connect(b, newAnswerer(b, replies), kernels.Options{}), "1+1")
 }
 
 // BenchmarkExecuteFake is the same with the scripted fake kernel, over a pipe.
@@ -107,6 +109,31 @@ func benchmark(b *testing.B, c *kernels.Client, code string) {
 		if err != io.EOF || e.Result().Status != kernels.StatusOK {
 			b.Fatal(err, e.Result())
 		}
+	}
+}
+
+// What a client does for each line that code prints is bounded, and so is the work of the garbage collector. The frames that the
+// other side of the socket writes are counted too.
+func TestAllocationsPerMessage(t *testing.T) {
+	const lines, most = 1000, 10
+	printed := slices.Repeat([]canned{can(stream.IOPub, "stream", `{"name":"stdout","text":"a line of output\n"}`)}, lines)
+	c := connect(t, newAnswerer(t, slices.Concat(replies[:2], printed, replies[2:])), kernels.Options{})
+	allocations := testing.AllocsPerRun(5, func() {
+		e, err := c.Execute(t.Context(), kernels.ExecuteRequest{Code: "print"})
+		n := 0
+		for err == nil {
+			if _, err = e.Next(t.Context()); err == nil {
+				n++
+			}
+		}
+		if err != io.EOF || n != lines+1 {
+			t.Errorf("%d outputs, %v; want %d and the end", n, err, lines+1)
+		}
+	})
+	if each := allocations / lines; each >= most {
+		t.Errorf("%.1f allocations for a message, want fewer than %d", each, most)
+	} else {
+		t.Logf("%.1f allocations for a message", each)
 	}
 }
 

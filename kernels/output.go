@@ -91,10 +91,13 @@ type outputContent struct {
 	Wait           bool
 	Prompt         string
 	Password       bool
-	Transient      struct {
-		DisplayID string `json:"display_id"`
-	} `json:"transient"`
+	Transient      transient
 	errorContent
+}
+
+// transient is what belongs to a display and is not kept in notebooks.
+type transient struct {
+	DisplayID string `json:"display_id"`
 }
 
 // errorContent is the part of an error message and of an error reply that describes the error.
@@ -138,45 +141,56 @@ func decodeOutput(msg wire.Message, seq uint64) (Output, error) {
 	return out, err
 }
 
-// member takes one member of a message's content. What is large shares the message's memory.
-func (c *outputContent) member(name string, value json.RawMessage) error {
-	switch name {
+// member takes one member of a message's content. What is large shares the message's memory. Nothing here lets c escape: of the
+// messages that it is for there are many.
+func (c *outputContent) member(name []byte, value json.RawMessage) (err error) {
+	switch string(name) {
 	case "name":
-		return decodeText(value, &c.Name)
+		c.Name, err = decodeText(value)
 	case "text":
-		return decodeText(value, &c.Text)
+		c.Text, err = decodeText(value)
 	case "data":
 		c.Data = value
 	case "metadata":
 		c.Metadata = value
 	case "execution_count":
-		return json.Unmarshal(value, &c.ExecutionCount)
+		c.ExecutionCount, err = decode[int](value)
 	case "wait":
-		return json.Unmarshal(value, &c.Wait)
+		c.Wait, err = decode[bool](value)
 	case "prompt":
-		return decodeText(value, &c.Prompt)
+		c.Prompt, err = decodeText(value)
 	case "password":
-		return json.Unmarshal(value, &c.Password)
+		c.Password, err = decode[bool](value)
 	case "transient":
-		return json.Unmarshal(value, &c.Transient)
+		c.Transient, err = decode[transient](value)
 	case "ename":
-		return decodeText(value, &c.EName)
+		c.EName, err = decodeText(value)
 	case "evalue":
-		return decodeText(value, &c.EValue)
+		c.EValue, err = decodeText(value)
 	case "traceback":
 		c.Traceback = value
 	}
-	return nil
+	return err
 }
 
-// decodeText decodes a JSON string. As everywhere in encoding/json, null leaves what is there.
-func decodeText(value json.RawMessage, to *string) error {
-	text, ok := jsontext.Text(value)
-	if !ok {
-		return json.Unmarshal(value, to) // null, or an error that says what it is
+// decode decodes a small JSON value; null is the zero value.
+func decode[T any](value json.RawMessage) (v T, err error) {
+	err = json.Unmarshal(value, &v)
+	return v, err
+}
+
+// decodeText decodes a JSON string; null is an empty one. Of the name of a stream no copy is made.
+func decodeText(value json.RawMessage) (string, error) {
+	switch string(value) {
+	case `"stdout"`:
+		return "stdout", nil
+	case `"stderr"`:
+		return "stderr", nil
 	}
-	*to = text
-	return nil
+	if text, ok := jsontext.Text(value); ok {
+		return text, nil
+	}
+	return decode[string](value)
 }
 
 // fill takes from c what belongs to the output's kind.
@@ -206,11 +220,11 @@ func decodeBundle(text json.RawMessage) (bundle map[string]json.RawMessage, err 
 	}
 	bundle = map[string]json.RawMessage{}
 	n := 0
-	err = jsontext.Members(text, func(mime string, value json.RawMessage) error {
+	err = jsontext.Members(text, func(mime []byte, value json.RawMessage) error {
 		if n++; n > maxMIMETypes {
 			return fmt.Errorf("data: %w", errTooMany)
 		}
-		bundle[mime] = value
+		bundle[string(mime)] = value
 		return nil
 	})
 	return bundle, err

@@ -90,7 +90,10 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 
 // decodeBase64 also takes base64 in lines, as some kernels write it.
 func decodeBase64(s string) ([]byte, error) {
-	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
+	raw, err := base64.StdEncoding.DecodeString(s) // which takes line ends, and nothing else
+	if err != nil {
+		raw, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("not base64: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"unicode/utf8"
 )
 
 // ErrSyntax is returned for what is not the JSON that was asked for.
@@ -20,10 +21,10 @@ func Valid(b []byte) bool {
 	return end >= 0 && skipSpace(b, end) == len(b)
 }
 
-// Members calls f for each member of a JSON object, in order. Values are as they stand there, without the white space around
-// them, and share the memory of object. It returns what f returns if that is no nil, and ErrSyntax, perhaps after some calls,
+// Members calls f for each member of a JSON object, in order. Names are what they stand for, values are as they stand there, without
+// the white space around them, and both may share the memory of object. It returns what f returns if that is no nil, and ErrSyntax, perhaps after some calls,
 // for what is no object. A null has no members.
-func Members(object []byte, f func(name string, value json.RawMessage) error) error {
+func Members(object []byte, f func(name []byte, value json.RawMessage) error) error {
 	at := skipSpace(object, 0)
 	if rest := object[at:]; bytes.HasPrefix(rest, null) && skipSpace(rest, len(null)) == len(rest) {
 		return nil
@@ -95,7 +96,7 @@ func skipArray(b []byte, at, depth int) int {
 }
 
 // eachMember skips an object and calls f, if it is not nil, for its members.
-func eachMember(b []byte, at, depth int, f func(string, json.RawMessage) error) (end int, err error) {
+func eachMember(b []byte, at, depth int, f func([]byte, json.RawMessage) error) (end int, err error) {
 	if at >= len(b) || b[at] != '{' || depth >= maxDepth {
 		return -1, nil
 	}
@@ -103,8 +104,8 @@ func eachMember(b []byte, at, depth int, f func(string, json.RawMessage) error) 
 		return at + 1, nil
 	}
 	for {
-		name := at
-		colon := skipSpace(b, max(skipText(b, at), 0))
+		name, nameEnd := at, skipText(b, at)
+		colon := skipSpace(b, max(nameEnd, 0))
 		if colon <= name || colon >= len(b) || b[colon] != ':' {
 			return -1, nil
 		}
@@ -113,8 +114,7 @@ func eachMember(b []byte, at, depth int, f func(string, json.RawMessage) error) 
 			return -1, nil
 		}
 		if f != nil {
-			text, _ := Text(bytes.TrimRight(b[name:colon], " \t\r\n"))
-			if err := f(text, b[value:at:at]); err != nil {
+			if err := f(nameOf(b[name:nameEnd]), b[value:at:at]); err != nil {
 				return at, err
 			}
 		}
@@ -130,6 +130,15 @@ func eachMember(b []byte, at, depth int, f func(string, json.RawMessage) error) 
 			return -1, nil
 		}
 	}
+}
+
+// nameOf decodes the name of a member. Nearly every one stands for itself.
+func nameOf(text []byte) []byte {
+	if inner := text[1 : len(text)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return inner
+	}
+	name, _ := Text(text)
+	return []byte(name)
 }
 
 func skipText(b []byte, at int) int {

@@ -32,8 +32,8 @@ func compare(t *testing.T, b []byte) {
 	want := map[string]json.RawMessage{}
 	wantErr := json.Unmarshal(b, &want)
 	got := map[string]json.RawMessage{}
-	err := Members(b, func(name string, value json.RawMessage) error {
-		got[name] = value
+	err := Members(b, func(name []byte, value json.RawMessage) error {
+		got[string(name)] = value
 		return nil
 	})
 	if (err == nil) != (wantErr == nil) || err == nil && len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
@@ -68,7 +68,7 @@ var errEnough = errors.New("enough")
 
 func TestMembersStops(t *testing.T) {
 	n := 0
-	err := Members([]byte(`{"a":1,"b":2}`), func(string, json.RawMessage) error { n++; return errEnough })
+	err := Members([]byte(`{"a":1,"b":2}`), func([]byte, json.RawMessage) error { n++; return errEnough })
 	if err != errEnough || n != 1 {
 		t.Errorf("%v after %d members, want what f returned after one", err, n)
 	}
@@ -78,10 +78,10 @@ func TestMembersStops(t *testing.T) {
 func TestMembersShareMemory(t *testing.T) {
 	object := []byte(`{"image/png":"` + strings.Repeat("A", 1<<20) + `"}`)
 	allocations := testing.AllocsPerRun(10, func() {
-		_ = Members(object, func(string, json.RawMessage) error { return nil })
+		_ = Members(object, func([]byte, json.RawMessage) error { return nil })
 	})
-	if allocations > 2 {
-		t.Errorf("%v allocations, want only that of the name", allocations)
+	if allocations > 0 {
+		t.Errorf("%v allocations, want none", allocations)
 	}
 }
 
