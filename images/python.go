@@ -15,6 +15,9 @@ var pythonDebugger string
 //go:embed python_threads.py
 var pythonThreads string
 
+//go:embed python_frames.py
+var pythonFrames string
+
 //go:embed python_errors.py
 var pythonErrors string
 
@@ -42,7 +45,7 @@ var pythonKernel string
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonDebugger, pythonThreads, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
+	"import sys\n\ndel sys.path[0]\n", pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
 	pythonInput, pythonPackages, pythonPace, pythonKernel,
 }, "\n\n")
 

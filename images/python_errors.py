@@ -24,7 +24,10 @@ def show_whole_errors(shell):
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
 
     def with_notes(etype, value, tb=None, *args, **options):
-        lines = describe(etype, value, tb, *args, **options)
+        for one in chained(value):
+            BaseException.with_traceback(one, without_kernel(one.__traceback__))
+        cells = getattr(shell.compile, "_filename_map", {})
+        lines = [in_common_form(line, cells) for line in describe(etype, value, without_kernel(tb), *args, **options)]
         notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)]
         return lines + [note for note in notes if note not in lines and note not in lines[-1]]
 

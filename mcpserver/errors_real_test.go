@@ -5,34 +5,43 @@ package mcpserver
 import (
 	"strings"
 	"testing"
+
+	"cellblock/images"
 )
 
 // Errors as a model gets them from a real kernel: all of them, in its own frames, where they happened.
 func TestRealErrors(t *testing.T) {
 	w := newRealWorld(t)
+	w.run("e", "%%writefile own.py\ndef g(): return 1/0\ng()").expect(t, false, "cell 1 · ok")
+	runOwn := strings.Replace(images.Python(images.PythonInterpreter).RunFile, "{path}", "'/workspace/own.py'", 1)
 	for _, tt := range []struct{ name, code, want string }{
 		{"direct cause", "try:\n    int('q')\nexcept ValueError as e:\n    raise RuntimeError('outer') from e",
-			"Cell In [1], line 2\n----> 2     int('q')\nValueError: invalid literal for int() with base 10: 'q'\n" +
-				"The above exception was the direct cause of the following exception:\nCell In [1], line 4\n----> 4     raise RuntimeError('outer') from e\nRuntimeError: outer"},
+			"Cell In [2], line 2\n----> 2     int('q')\nValueError: invalid literal for int() with base 10: 'q'\n" +
+				"The above exception was the direct cause of the following exception:\nCell In [2], line 4\n----> 4     raise RuntimeError('outer') from e\nRuntimeError: outer"},
 		{"context", "try:\n    {}['a']\nexcept KeyError:\n    int('q')",
-			"Cell In [2], line 2\n----> 2     {}['a']\nKeyError: 'a'\nDuring handling of the above exception, another exception occurred:\n" +
-				"Cell In [2], line 4\n----> 4     int('q')\nValueError: invalid literal for int() with base 10: 'q'"},
-		{"no context", "try:\n    {}['a']\nexcept KeyError:\n    raise ValueError('clean') from None", "Cell In [3], line 4\n----> 4     raise ValueError('clean') from None\nValueError: clean"},
+			"Cell In [3], line 2\n----> 2     {}['a']\nKeyError: 'a'\nDuring handling of the above exception, another exception occurred:\n" +
+				"Cell In [3], line 4\n----> 4     int('q')\nValueError: invalid literal for int() with base 10: 'q'"},
+		{"no context", "try:\n    {}['a']\nexcept KeyError:\n    raise ValueError('clean') from None", "Cell In [4], line 4\n----> 4     raise ValueError('clean') from None\nValueError: clean"},
 		{"group", "def f(i):\n    if i: raise ValueError(i)\n    raise KeyError('k')\nfailed = []\nfor i in range(2):\n    try: f(i)\n    except Exception as e: failed.append(e)\nraise ExceptionGroup('several', failed)",
-			"Cell In [4], line 8\n----> 8 raise ExceptionGroup('several', failed)\nExceptionGroup: several (2 sub-exceptions)\n" +
-				"Sub-exception 1 of 2:\nCell In [4], line 6\n----> 6     try: f(i)\nCell In [4], line 3, in f(i)\n----> 3     raise KeyError('k')\nKeyError: 'k'\n" +
-				"Sub-exception 2 of 2:\nCell In [4], line 6\n----> 6     try: f(i)\nCell In [4], line 2, in f(i)\n----> 2     if i: raise ValueError(i)\nValueError: 1"},
+			"Cell In [5], line 8\n----> 8 raise ExceptionGroup('several', failed)\nExceptionGroup: several (2 sub-exceptions)\n" +
+				"Sub-exception 1 of 2:\nCell In [5], line 6\n----> 6     try: f(i)\nCell In [5], line 3, in f(i)\n----> 3     raise KeyError('k')\nKeyError: 'k'\n" +
+				"Sub-exception 2 of 2:\nCell In [5], line 6\n----> 6     try: f(i)\nCell In [5], line 2, in f(i)\n----> 2     if i: raise ValueError(i)\nValueError: 1"},
 		{"groups in a group", "raise ExceptionGroup('outer', [ValueError(1), ExceptionGroup('inner', [TypeError('t')])])",
-			"Cell In [5], line 1\n----> 1 raise ExceptionGroup('outer', [ValueError(1), ExceptionGroup('inner', [TypeError('t')])])\nExceptionGroup: outer (2 sub-exceptions)\n" +
+			"Cell In [6], line 1\n----> 1 raise ExceptionGroup('outer', [ValueError(1), ExceptionGroup('inner', [TypeError('t')])])\nExceptionGroup: outer (2 sub-exceptions)\n" +
 				"Sub-exception 1 of 2:\nValueError: 1\nSub-exception 2 of 2:\nExceptionGroup: inner (1 sub-exception)\nSub-exception 2.1 of 1:\nTypeError: t"},
 		{"a group as cause", "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept ExceptionGroup as e:\n    raise RuntimeError('wrapped') from e",
-			"Cell In [6], line 2\n----> 2     raise ExceptionGroup('g', [ValueError(1)])\nExceptionGroup: g (1 sub-exception)\n" +
-				"The above exception was the direct cause of the following exception:\nCell In [6], line 4\n----> 4     raise RuntimeError('wrapped') from e\nRuntimeError: wrapped\n" +
+			"Cell In [7], line 2\n----> 2     raise ExceptionGroup('g', [ValueError(1)])\nExceptionGroup: g (1 sub-exception)\n" +
+				"The above exception was the direct cause of the following exception:\nCell In [7], line 4\n----> 4     raise RuntimeError('wrapped') from e\nRuntimeError: wrapped\n" +
 				"Sub-exception 1 of 1:\nValueError: 1"},
-		{"notes", "e = ValueError('with a note')\ne.add_note('look here')\nraise e", "Cell In [7], line 3\n----> 3 raise e\nValueError: with a note\nlook here"},
-		{"syntax", "x = 1\nif x == 1\n    print(x)", "Cell In [8], line 2\n    if x == 1\n             ^\nSyntaxError: expected ':'"},
-		{"another syntax", "x = 1\nprint('x' 5)", "Cell In [9], line 2\n    print('x' 5)\n          ^\nSyntaxError: invalid syntax. Perhaps you forgot a comma?"},
-		{"indentation", "def f():\nreturn 1", "Cell In [10], line 2\n    return 1\n    ^\nIndentationError: expected an indented block after function definition on line 1"},
+		{"notes", "e = ValueError('with a note')\ne.add_note('look here')\nraise e", "Cell In [8], line 3\n----> 3 raise e\nValueError: with a note\nlook here"},
+		{"syntax", "x = 1\nif x == 1\n    print(x)", "Cell In [9], line 2\n    if x == 1\n             ^\nSyntaxError: expected ':'"},
+		{"another syntax", "x = 1\nprint('x' 5)", "Cell In [10], line 2\n    print('x' 5)\n          ^\nSyntaxError: invalid syntax. Perhaps you forgot a comma?"},
+		{"indentation", "def f():\nreturn 1", "Cell In [11], line 2\n    return 1\n    ^\nIndentationError: expected an indented block after function definition on line 1"},
+		{"what open() is made of", "def f():\n    open('/nowhere/x', 'w')\nf()", "Cell In [12], line 3\n----> 3 f()\nCell In [12], line 2, in f()\n" +
+			"----> 2     open('/nowhere/x', 'w')\nFileNotFoundError: [Errno 2] No such file or directory: '/nowhere/x'\n"},
+		{"what print() is made of", "import sys\nsys.stdout.write(5)", "Cell In [13], line 2\n----> 2 sys.stdout.write(5)\nTypeError: "},
+		{"a file that is run", runOwn, "File /workspace/own.py:2\n----> 2 g()\nFile /workspace/own.py:1, in g()\n----> 1 def g(): return 1/0\nZeroDivisionError: "},
+		{"a file that is not there", strings.Replace(runOwn, "own.py", "other.py", 1), "FileNotFoundError: [Errno 2] No such file or directory: '/workspace/other.py'\n"},
 		{"a library's frames", "import pandas as pd\npd.DataFrame({'a': [1]})['b']", "KeyError: 'b'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("e", tt.code).expect(t, true, tt.want) })
