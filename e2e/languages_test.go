@@ -12,15 +12,18 @@ import (
 type script struct {
 	language string
 	// keep makes 6 and 7 known; use shows their product in a later cell. fail ends with an error that says "broken". loop
-	// never ends. plot draws; empty where the language has nothing to draw with.
+	// never ends. plot draws, with the language's own means or as its kernel shows pictures; empty where it has neither.
 	keep, use, fail, loop, plot string
 }
+
+// showDot shows a picture of one dot: Node.js draws nothing itself.
+const showDot = `display.png(Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64"))`
 
 var scripts = []script{
 	{"python", "a, b = 6, 7", "a * b", "raise ValueError('broken')", "while True: pass",
 		"import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()"},
-	{"javascript", "let a = 6, b = 7", "a * b", "throw new Error('broken')", "for (;;);", ""},
-	{"typescript", "let a: number = 6, b: number = 7", "a * b", "throw new Error('broken')", "for (;;);", ""},
+	{"javascript", "let a = 6, b = 7", "a * b", "throw new Error('broken')", "for (;;);", showDot},
+	{"typescript", "let a: number = 6, b: number = 7", "a * b", "throw new Error('broken')", "for (;;);", showDot},
 	{"bash", "a=6; b=7", "echo $((a * b))", "echo broken; false", "while :; do :; done", ""},
 	{"r", "a <- 6; b <- 7", "a * b", "stop('broken')", "while (TRUE) {}", "plot(1:3)"},
 	{"csharp", "var a = 6; var b = 7;", "a * b", "throw new Exception(\"broken\");", "while (true) {}", ""},

@@ -18,7 +18,7 @@ import (
 var systemAuthorities = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"}
 
 // maxAuthorities bounds what is read of it, in bytes; it is a quarter of a megabyte in Debian.
-const maxAuthorities = 512 << 10
+const maxAuthorities = 4 << 20
 
 // authoritiesFile is where the kernel finds whom to trust.
 func authoritiesFile(c stream.Config) string { return filepath.Join(c.RunDir, "authorities.pem") }
@@ -29,6 +29,10 @@ func writeAuthorities(c stream.Config) error {
 	if c.Egress == nil || c.Egress.Authorities == "" {
 		return nil
 	}
+	trusted, err := imageAuthorities(systemAuthorities)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(c.RunDir, 0o700); err != nil {
 		return fmt.Errorf("run folder: %w", err)
 	}
@@ -36,23 +40,29 @@ func writeAuthorities(c stream.Config) error {
 	if err != nil {
 		return fmt.Errorf("authorities: %w", err)
 	}
-	_, err = f.WriteString(imageAuthorities() + "\n" + c.Egress.Authorities)
+	_, err = f.WriteString(trusted + "\n" + c.Egress.Authorities)
 	return errors.Join(err, f.Close())
 }
 
-func imageAuthorities() string {
-	for _, path := range systemAuthorities {
+// imageAuthorities is the text of the first file that is there, and none where there is none. One that is too large is an error, and not
+// left out: programs would trust nobody whom they trusted before.
+func imageAuthorities(paths []string) (string, error) {
+	for _, path := range paths {
 		f, err := os.Open(path)
 		if err != nil {
 			continue
 		}
-		text, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
+		text, err := io.ReadAll(io.LimitReader(f, maxAuthorities+1))
 		f.Close()
-		if err == nil && len(text) < maxAuthorities {
-			return string(text)
+		switch {
+		case err != nil:
+			continue
+		case len(text) > maxAuthorities:
+			return "", fmt.Errorf("authorities: %s of the kernel's image has more than %d MB of certificates: make it smaller, or leave network.ca_file out", path, maxAuthorities>>20)
 		}
+		return string(text), nil
 	}
-	return ""
+	return "", nil
 }
 
 // authoritiesEnv is what tells programs of the file: OpenSSL, requests, curl, pip, git, Node.js.
