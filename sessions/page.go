@@ -45,6 +45,33 @@ func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, l
 	return infos, nil
 }
 
+// FirstExecution returns the number of the first cell of an owner's session that is kept, in memory or in the store, 0 where none is:
+// of a session that is old the first ones have been dropped. It is NotFound when there is no such session.
+func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first int, err error) {
+	s, err := m.find(ctx, o, id)
+	past, storeErr := m.stored(ctx, o, id)
+	if err != nil && storeErr != nil {
+		return 0, err
+	}
+	if err == nil {
+		s.mu.Lock()
+		for _, e := range s.kept() {
+			if first == 0 || e.number < first {
+				first = e.number
+			}
+		}
+		s.mu.Unlock()
+	}
+	if storeErr != nil {
+		return first, nil
+	}
+	stored, err := m.cfg.Store.Executions(ctx, past.Ref, 1, 1)
+	if len(stored) > 0 && (first == 0 || stored[0].Number < first) {
+		first = stored[0].Number
+	}
+	return first, err
+}
+
 // OutputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one. It does not wait
 // for what has not come yet.
 func (e *Execution) OutputAt(index int) (out kernels.Output, ok bool) {

@@ -40,9 +40,11 @@ func (v *Viewer) cellsRoutes() []route {
 // cellsView is what templates/parts/cells.html shows: blocks of cells, of which the last is filled.
 type cellsView struct {
 	// Total is how many cells the session has had, After the cursor from which on the page hears of them.
-	Total  int
-	After  string
-	Blocks []cellBlock
+	Total int
+	After string
+	// First is the number of the first cell that is kept, Dropped how many came before it.
+	First, Dropped int
+	Blocks         []cellBlock
 }
 
 // cellBlock is the cells with numbers of From to To.
@@ -78,7 +80,16 @@ type cellView struct {
 // cellsPart is what templates/parts/cells.html shows.
 func (v *Viewer) cellsPart(r *http.Request, who visit, s sessionView) (any, error) {
 	view := cellsView{Total: s.Executions, After: strconv.Itoa(s.Executions + 1)}
-	for from := 1; from <= s.Executions; from += blockCells {
+	first, err := v.Sessions.FirstExecution(r.Context(), who.owner, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	view.First = max(1, first)
+	view.Dropped = view.First - 1
+	if first == 0 {
+		view.First, view.Dropped = s.Executions+1, s.Executions
+	}
+	for from := view.Dropped/blockCells*blockCells + 1; from <= s.Executions && first > 0; from += blockCells {
 		view.Blocks = append(view.Blocks, cellBlock{From: from, To: min(from+blockCells-1, s.Executions)})
 	}
 	for i := len(view.Blocks) - 1; i >= max(0, len(view.Blocks)-2); i-- {
@@ -86,7 +97,6 @@ func (v *Viewer) cellsPart(r *http.Request, who visit, s sessionView) (any, erro
 		if i < len(view.Blocks)-1 && view.Blocks[i+1].To-view.Blocks[i+1].From > 10 {
 			break // the last fills a screen
 		}
-		var err error
 		if b.Cells, err = v.cellViews(r.Context(), who.owner, s.ID, b.From, b.To); err != nil {
 			return nil, err
 		}

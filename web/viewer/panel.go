@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,13 @@ const (
 	// maxVariables bounds the variables that are shown, maxValue what is shown of one's text, in bytes.
 	maxVariables, maxValue = 500, 300
 )
+
+// toolTypes are the types of what is defined to work with data, and shown after the data: functions, then classes, then modules.
+var toolTypes = map[string]int{
+	"function": 1, "builtin_function_or_method": 1, "method": 1, "ufunc": 1, "partial": 1,
+	"type": 2, "ABCMeta": 2, "EnumType": 2, "EnumMeta": 2, "class": 2,
+	"module": 3,
+}
 
 // variableRow is a variable as the panel shows it.
 type variableRow struct {
@@ -72,7 +80,13 @@ func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) er
 	for i := range shown {
 		list.Rows = append(list.Rows, rowOfVariable(shown[len(shown)-1-i])) // the newest first
 	}
+	dataFirst(list.Rows)
 	return writeFragment(w, "variables", list)
+}
+
+// dataFirst puts what was defined to work with data behind the data.
+func dataFirst(rows []variableRow) {
+	slices.SortStableFunc(rows, func(a, b variableRow) int { return cmp.Compare(toolTypes[a.Type], toolTypes[b.Type]) })
 }
 
 func rowOfVariable(one sessions.Variable) variableRow {

@@ -10,6 +10,7 @@ const size = 50, most = 8, guess = 160; // cells of a block, blocks that are fil
 const list = document.getElementById('cells');
 const base = `/s/${list.dataset.session}/cells`;
 const blocks = new Map(); // number of its first cell → block
+const first = Number(list.dataset.first); // of those before nothing is kept
 let total = Number(list.dataset.total);
 
 // block is what is known of one stretch of cells. waiting are events that came while it was fetched; null: it is not being fetched.
@@ -230,7 +231,7 @@ followButton?.addEventListener('click', () => follow(!following));
 
 // goTo brings a cell into sight, wherever it is, and makes it the one that keys are about.
 export async function goTo(n) {
-  n = Math.max(1, Math.min(total, n));
+  n = Math.max(Math.min(first, total), Math.min(total, n));
   if (n < total) follow(false);
   const block = blockOf(n);
   if (!block.filled) {
@@ -254,7 +255,7 @@ function current() {
 keys({
   j: ['Next cell', () => goTo(current() + 1)],
   k: ['Previous cell', () => goTo(current() - 1)],
-  'g g': ['First cell', () => goTo(1)],
+  'g g': ['First cell', () => goTo(first)],
   G: ['Last cell, and follow', () => { goTo(total); follow(true); }],
   o: ['Fold or unfold the outputs of a cell', () => document.activeElement?.closest?.('.cell')?.classList.toggle('folded')],
   f: ['Follow what happens, or stop', () => follow(!following)],

@@ -1,0 +1,57 @@
+package sessions_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"cellblock/internal/fault"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
+)
+
+// shortened is a store that keeps no cells before one.
+type shortened struct {
+	*storetest.Memory
+	first int
+}
+
+func (s *shortened) Executions(ctx context.Context, ref sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
+	all, err := s.Memory.Executions(ctx, ref, max(from, s.first), limit)
+	return slices.DeleteFunc(all, func(e sessions.StoredExecution) bool { return e.Number < s.first }), err
+}
+
+// The first cell that is kept is known whether the session runs or not, and whatever of it was dropped.
+func TestFirstExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shortened{Memory: storetest.NewMemory(), first: 1}
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+		defer m.Shutdown(context.Background())
+		o := sessions.Owner{Issuer: "i", Subject: "ann"}
+		if _, err := m.FirstExecution(t.Context(), o, "s"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("of no session: %v", err)
+		}
+		for range 5 {
+			e, err := m.Execute(t.Context(), o, sessions.Request{SessionID: "s", Language: "python", Code: "x"})
+			if err == nil {
+				_, err = e.Wait(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if first, err := m.FirstExecution(t.Context(), o, "s"); err != nil || first != 1 {
+			t.Errorf("the first is %d, %v", first, err)
+		}
+		if err := m.Close(t.Context(), o, "s", sessions.CloseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for dropped, want := range map[int]int{1: 1, 4: 4, 6: 0} {
+			store.first = dropped
+			if first, err := m.FirstExecution(t.Context(), o, "s"); err != nil || first != want {
+				t.Errorf("of those from %d on the first is %d, %v", dropped, first, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package viewer
+
+import (
+	"strings"
+	"testing"
+)
+
+// Data comes first, the newest before the others, then what was defined or imported to work with it.
+func TestDataComesFirst(t *testing.T) {
+	rows := []variableRow{{Name: "np", Type: "module"}, {Name: "sales", Type: "DataFrame"}, {Name: "Shop", Type: "type"}, {Name: "clean", Type: "function"}, {Name: "n", Type: "int"}}
+	dataFirst(rows)
+	var names []string
+	for _, row := range rows {
+		names = append(names, row.Name)
+	}
+	if got := strings.Join(names, " "); got != "sales n clean Shop np" {
+		t.Errorf("the variables are %s", got)
+	}
+}
+
+// A page says how many cells are no longer kept.
+func TestDroppedCellsAreTold(t *testing.T) {
+	for dropped, want := range map[int]string{0: "", 1: "The first cell is no longer kept", 120: "The first 120 cells are no longer kept"} {
+		html, err := partial("cells", sessionView{Cells: cellsView{First: dropped + 1, Dropped: dropped}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(html, want) || (want == "") == strings.Contains(html, "no longer kept") {
+			t.Errorf("%d dropped: %s", dropped, html)
+		}
+	}
+}
