@@ -13,7 +13,7 @@ import (
 // head; the next server goes on behind it.
 func TestAuditLog(t *testing.T) {
 	dir := t.TempDir()
-	s := startIn(t, dir, "local")
+	s := startIn(t, dir, "local", noPool)
 	python(t, s.Connect(t, s.Token(t), false), "audited", "_ = sum(range(10**7))")
 	verify := func() (string, int) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestAuditLog(t *testing.T) {
 	if out, code := verify(); code != 65 || !strings.Contains(out, "log and head were put back or taken away") {
 		t.Errorf("deleted: exit status %d:\n%s", code, out)
 	}
-	s = startIn(t, dir, "local")
+	s = startIn(t, dir, "local", noPool)
 	python(t, s.Connect(t, s.Token(t), false), "audited", "1")
 	s.Stop(t)
 	if after, found := ended(); !found || after.Seq <= line.Seq {

@@ -83,7 +83,7 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 			t.Errorf("once more: exit status %d: %s", code, said)
 		}
 
-		restored := startIn(t, dest, runtime)
+		restored := startIn(t, dest, runtime, noPool)
 		again := restored.Connect(t, restored.Token(t), false)
 		for number := 1; number <= answered; number++ {
 			r := call(t, again, "get_execution", map[string]any{"session_id": "busy", "execution_id": number})
@@ -105,7 +105,7 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 // What retention has dropped is told in words wherever it is asked for, and the code is still there.
 func TestDroppedOutputsAreTold(t *testing.T) {
 	dir, runtime := t.TempDir(), rig.Runtimes(t)
-	s := startIn(t, dir, runtime[0])
+	s := startIn(t, dir, runtime[0], noPool)
 	python(t, s.Connect(t, s.Token(t), false), "old", "print('what was said')")
 	s.Stop(t)
 	db, err := sql.Open("sqlite", filepath.Join(dir, history.FileName))
@@ -119,7 +119,7 @@ func TestDroppedOutputsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = startIn(t, dir, runtime[0])
+	s = startIn(t, dir, runtime[0], noPool)
 	c := s.Connect(t, s.Token(t), false)
 	const told = "1 output of this cell, "
 	const day = "dropped by retention on 20"

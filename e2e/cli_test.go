@@ -200,7 +200,7 @@ func TestStdioWhoseClientHasGone(t *testing.T) {
 
 // After SIGTERM nothing of a server's kernels is left.
 func TestGracefulStopLeavesNothing(t *testing.T) {
-	s := start(t, "local")
+	s := startIn(t, t.TempDir(), "local")
 	c := s.Connect(t, s.Token(t), false)
 	marker := newMarker()
 	python(t, c, "busy", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
@@ -311,7 +311,7 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal("another installation stopped the kernel")
 		}
 		// What runs is stopped, what ended meanwhile is taken away.
-		startIn(t, dir, runtime, "--pool-size", "0")
+		startIn(t, dir, runtime, noPool)
 		waitFor(t, func() bool { return !processRuns(marker) })
 		if runtime != "local" {
 			waitFor(t, func() bool {

@@ -14,7 +14,7 @@ import (
 func TestHistoryOutlivesTheServer(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		printed := python(t, c, "kept", "for i in range(10_000): print('line', i)")
@@ -25,7 +25,7 @@ func TestHistoryOutlivesTheServer(t *testing.T) {
 		wantText(t, running.Text, "begun", "still running", "execution_id=4")
 		s.Kill(t)
 
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		c = s.Connect(t, token, false)
 		get := func(number int) rig.Result {
 			t.Helper()

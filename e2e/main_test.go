@@ -25,13 +25,17 @@ func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	}
 }
 
-// start starts a server with folders of its own. Its kernels end with it, unless the arguments say otherwise.
+// noPool keeps a server from starting kernels that the test does not use, where it is not about them: each takes a second of
+// processor time, as much as the kernel that the test is about.
+const noPool = "--pool-size=0"
+
+// start starts a server with folders of its own, and no pool. Its kernels end with it, unless the arguments say otherwise.
 func start(t *testing.T, runtime string, args ...string) *rig.Server {
 	t.Helper()
-	return startIn(t, t.TempDir(), runtime, args...)
+	return startIn(t, t.TempDir(), runtime, append([]string{noPool}, args...)...)
 }
 
-// startIn starts a server on a data folder that other servers may have used.
+// startIn starts a server on a data folder that other servers may have used, with a pool as by default.
 func startIn(t *testing.T, dataDir, runtime string, args ...string) *rig.Server {
 	t.Helper()
 	i := rig.Installation{DataDir: dataDir, RunDir: runDirOf(t, dataDir), Flags: rig.RuntimeFlags(runtime)}

@@ -10,7 +10,7 @@ import (
 
 // Metrics count what has happened, for operators only.
 func TestMetrics(t *testing.T) {
-	s := start(t, "local", "--pool-size", "0")
+	s := start(t, "local")
 	if answer, _ := rig.Send(t, http.MethodGet, metricsOf(s), "", bearer(s.Token(t, "--scopes", "sessions:admin"))); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("served though nobody wants them: %d", answer.StatusCode)
 	}
@@ -18,7 +18,7 @@ func TestMetrics(t *testing.T) {
 
 	i := rig.Installation{DataDir: t.TempDir(), Flags: rig.RuntimeFlags("local"), Env: []string{"CELLBLOCK_METRICS_ENABLED=true"}}
 	i.RunDir = runDirOf(t, i.DataDir)
-	s = i.Serve(t, "--pool-size", "0")
+	s = i.Serve(t, noPool)
 	c := s.Connect(t, s.Token(t), false)
 	python(t, c, "counted", "1+1")
 	python(t, c, "counted", "1/0")

@@ -42,7 +42,7 @@ var deterministic = []string{
 func TestNotebookExport(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "session.ipynb")
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		c := s.Connect(t, s.Token(t), false)
 		for _, code := range deterministic {
 			python(t, c, "book", code)
@@ -77,7 +77,7 @@ func TestNotebookExport(t *testing.T) {
 			t.Fatal(out)
 		}
 		s.Stop(t)
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		if later := export(file); !reflect.DeepEqual(later.Cells, mine.Cells) {
 			t.Errorf("after the end it is another notebook: %+v", later.Cells)
 		}

@@ -11,7 +11,7 @@ import (
 // A server keeps a kernel ready, which nobody sees until a session takes it; the session's files go from one to the next.
 func TestPool(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		s := start(t, runtime)
+		s := startIn(t, t.TempDir(), runtime)
 		c := s.Connect(t, s.Token(t), false)
 		awaitPool(t, c)
 		if got := call(t, c, "list_sessions", nil).Text; strings.Contains(got, "python") {

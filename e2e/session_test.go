@@ -78,7 +78,7 @@ print("after")`)
 // A kernel that dies in its first cell gives a clear result at once; the next call works, with the files kept.
 func TestKernelDeath(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		s := start(t, runtime)
+		s := startIn(t, t.TempDir(), runtime)
 		c := s.Connect(t, s.Token(t), false)
 		r := python(t, c, "fragile", "open('notes.txt', 'w').write('still here')\nimport os; os.kill(os.getpid(), 9)")
 		wantText(t, r.Text, "SIGKILL")
@@ -171,7 +171,7 @@ func waitFor(t *testing.T, so func() bool) {
 // Calls on one session queue in order; calls on different sessions do not wait for each other.
 func TestConcurrentCalls(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		s := start(t, runtime)
+		s := startIn(t, t.TempDir(), runtime)
 		c := s.Connect(t, s.Token(t), false)
 		var wg sync.WaitGroup
 		for i := range 12 {
