@@ -247,6 +247,9 @@ func TestImagesCommand(t *testing.T) {
 	if stdout, _, code := run("images", "ls"); code != 0 || !strings.Contains(stdout, "session-s") || !strings.Contains(stdout, "pip:cbtiny<2") {
 		t.Errorf("ls: exit status %d, %q", code, stdout)
 	}
+	if stdout, _, code := run("sessions", "ls"); code != 0 || !strings.Contains(stdout, "session-s") || strings.Contains(stdout, "derived-") {
+		t.Errorf("sessions ls: exit status %d, %q", code, stdout)
+	}
 	if stdout, _, code := run("images", "rm", "ml", "session-s"); code != 0 || strings.Count(stdout, "is deleted") != 2 {
 		t.Errorf("rm: exit status %d, %q", code, stdout)
 	}

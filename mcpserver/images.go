@@ -85,7 +85,11 @@ func madeText(made derived.Made, began time.Time) string {
 	if made.Cached {
 		came = "built before"
 	}
-	return fmt.Sprintf("Image %s is ready (%s): %s with %s.", made.Name, came, made.Base, strings.Join(made.Packages, ", "))
+	text := fmt.Sprintf("Image %s is ready (%s): %s with %s.", made.Name, came, made.Base, strings.Join(made.Packages, ", "))
+	if len(made.Replaced) > 0 {
+		text += fmt.Sprintf(" The name was another image's, with %s: sessions that run in that one stay there.", strings.Join(made.Replaced, ", "))
+	}
+	return text
 }
 
 func (s *service) listImagesTool() toolSpec {

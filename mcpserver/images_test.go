@@ -66,7 +66,9 @@ func TestCreateImage(t *testing.T) {
 		if len(w.notes) < 2 || !strings.Contains(w.notes[0].message, "Collecting polars") || !strings.Contains(w.notes[1].message, "building for 5") {
 			t.Errorf("progress: %+v", w.notes)
 		}
-		l.made.Cached = true
+		l.made.Cached, l.made.Replaced = true, []string{"pip:flask"}
+		w.call("create_image", map[string]any{"name": "ml", "packages": []string{"polars"}}).expect(t, false, "The name was another image's, with pip:flask")
+		l.asked = l.asked[:1]
 		w.call("create_image", map[string]any{"name": "ml", "packages": []string{"d3"}, "languages": []string{"javascript"}}).expect(t, false, "built before")
 		if !strings.Contains(l.asked[1], "ml [javascript] [npm:d3]") {
 			t.Errorf("asked %q", l.asked)

@@ -54,6 +54,7 @@ func (s *service) listSessions(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	}
 	entries, lines := []sessionEntry{}, []string{}
 	for _, info := range infos {
+		info.Image = s.Sessions.Config().NameOfImage(owner, info.Image)
 		entries = append(entries, entryOf(info))
 		lines = append(lines, lineOf(info))
 	}

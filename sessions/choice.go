@@ -60,6 +60,11 @@ var errChosen = errors.New("the session was made of something else meanwhile")
 // names. One that was closed can be made of something else. The error is Conflict when the request names something else than
 // the session has.
 func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err error) {
+	if r.Profile != "" {
+		if err := m.cfg.profile(r.Profile); err != nil {
+			return c, err
+		}
+	}
 	had, closed, err := m.chosen(ctx, key{o, r.SessionID})
 	if err != nil {
 		return c, err
@@ -73,7 +78,7 @@ func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err
 		c.Image = had.Image
 	}
 	if had != (Choice{}) && !closed {
-		err = had.refuse(r, c)
+		err = had.refuse(r, c, m.cfg.NameOfImage(o, had.Image))
 	}
 	if err == nil {
 		err = m.cfg.profile(c.Profile)
@@ -113,8 +118,8 @@ func (m *Manager) chosen(ctx context.Context, k key) (had Choice, closed bool, e
 	return Choice{}, false, nil
 }
 
-// refuse is the error of a request for something else than the session has.
-func (c Choice) refuse(r Request, want Choice) error {
+// refuse is the error of a request for something else than the session has, whose owner calls its image so.
+func (c Choice) refuse(r Request, want Choice, image string) error {
 	other := "use another session_id, or close_session this one first: its files stay"
 	switch {
 	case c.Language != want.Language:
@@ -127,7 +132,7 @@ func (c Choice) refuse(r Request, want Choice) error {
 		return fault.New(fault.Conflict, "session %q runs in the image that %s has by itself, not in %s", r.SessionID, c.Language, clip(r.Image, 200)).
 			WithHint("%s", other)
 	case c.Image != want.Image:
-		return fault.New(fault.Conflict, "session %q runs in the image %s, not in %s", r.SessionID, c.Image, clip(r.Image, 200)).
+		return fault.New(fault.Conflict, "session %q runs in the image %s, not in %s", r.SessionID, image, clip(r.Image, 200)).
 			WithHint("%s", other)
 	}
 	return nil

@@ -34,6 +34,7 @@ func choices(c *sessions.Config) {
 		}
 		return "derived-" + name, nil
 	}
+	c.ImageName = func(_ sessions.Owner, image string) string { return strings.TrimPrefix(image, "derived-") }
 }
 
 // What a session is made of is said by its first call, and nobody can say otherwise while it is there.
@@ -52,11 +53,11 @@ func TestChoices(t *testing.T) {
 		"image said once":        {r{Language: py, Image: "mine"}, r{Language: py}, 0, "", ""},
 		"another profile":        {r{Language: py, Profile: "large"}, r{Language: py, Profile: "session"}, fault.Conflict, "has the profile large, it cannot have session", "close_session"},
 		"a profile later":        {r{Language: py}, r{Language: py, Profile: "large"}, fault.Conflict, "has the profile session", "another session_id"},
-		"another image":          {r{Language: py, Image: "mine"}, r{Language: py, Image: "other"}, fault.Conflict, "runs in the image derived-mine", "close_session"},
-		"back to its own image":  {r{Language: py, Image: "mine"}, r{Language: py, Image: "python:latest"}, fault.Conflict, "runs in the image derived-mine", ""},
+		"another image":          {r{Language: py, Image: "mine"}, r{Language: py, Image: "other"}, fault.Conflict, "runs in the image mine", "close_session"},
+		"back to its own image":  {r{Language: py, Image: "mine"}, r{Language: py, Image: "python:latest"}, fault.Conflict, "runs in the image mine", ""},
 		"an image later":         {r{Language: py}, r{Language: py, Image: "mine"}, fault.Conflict, "the image that python has by itself", ""},
 		"another language":       {r{Language: py, Profile: "large"}, r{Language: "bash"}, fault.Conflict, "is a python session", "execute_python"},
-		"no such profile":        {r{Language: py}, r{Language: py, Profile: "larg"}, fault.Conflict, "", ""},
+		"no such profile":        {r{Language: py}, r{Language: py, Profile: "larg"}, fault.Invalid, `"larg" is not one of`, "large"},
 		"no such image":          {r{Language: py}, r{Language: py, Image: "theirs"}, fault.NotFound, `"theirs"`, ""},
 		"a name for one call":    {r{Language: py}, r{Language: py, Profile: "isolated"}, fault.Conflict, "has the profile session", ""},
 		"too long for a profile": {r{Language: py}, r{Language: py, Timeout: 2 * time.Hour}, fault.Invalid, "between 1 and 3600", ""},

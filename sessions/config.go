@@ -57,6 +57,8 @@ type Config struct {
 	// Image checks that an owner's sessions of a language may run in an image which a call names, and returns what the
 	// provisioner knows it by. Nil: they may run in the language's own only.
 	Image func(ctx context.Context, o Owner, language, name string) (string, error)
+	// ImageName is what an owner calls such an image, to be shown. It must not wait for anything. Nil: what the provisioner does.
+	ImageName func(o Owner, image string) string
 	// Env is added to every kernel's environment.
 	Env map[string]string
 	// Gateway connects what kernels want to reach, by their profiles' Network. Nil: nothing is reached, whatever that says.
@@ -150,6 +152,14 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// NameOfImage is what an owner calls the image of a session of his (Choice.Image), which he can name in calls.
+func (c Config) NameOfImage(o Owner, image string) string {
+	if image == "" || c.ImageName == nil {
+		return image
+	}
+	return c.ImageName(o, image)
 }
 
 // IdleTimeoutOf is how long a kernel of a language waits for its next cell before it is culled. Negative: for ever.

@@ -134,6 +134,14 @@ func (a *app) resolveImage() func(ctx context.Context, o sessions.Owner, languag
 	}
 }
 
+// imageName is what sessions.Config.ImageName is; nil where kernels run in no images.
+func (a *app) imageName() func(o sessions.Owner, image string) string {
+	if a.library == nil {
+		return nil
+	}
+	return func(o sessions.Owner, image string) string { return a.library.Called(o.Key(), image) }
+}
+
 // isDerived tells whether an image is one that was made of another: it is nobody's language's own.
 func isDerived(i docker.Image) bool {
 	return i.Labels[derived.Label] != "" || strings.HasPrefix(i.Name, derived.Prefix)

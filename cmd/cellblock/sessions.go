@@ -116,10 +116,10 @@ func endedRow(id string, notebook mcp.Resource) (r sessionRow) {
 	return r
 }
 
-// printSessions prints a table; what is not known of a session is a dash.
+// printSessions prints a table; what is not known of a session, or as it is by itself, is a dash.
 func printSessions(w io.Writer, rows []sessionRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tLANGUAGE\tSTATE\tCELLS\tUSED\tENDS")
+	fmt.Fprintln(t, "SESSION\tLANGUAGE\tPROFILE\tIMAGE\tSTATE\tCELLS\tUSED\tENDS")
 	for _, r := range rows {
 		state, cells := r.State, "-"
 		if r.BusySeconds > 0 {
@@ -135,7 +135,7 @@ func printSessions(w io.Writer, rows []sessionRow) error {
 		if r.Ended != "" {
 			ends = since(r.Ended)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cmp.Or(r.Language, "-"), state, cells, since(r.LastUsed), ends)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cmp.Or(r.Language, "-"), cmp.Or(r.Profile, "-"), cmp.Or(r.Image, "-"), state, cells, since(r.LastUsed), ends)
 	}
 	return t.Flush()
 }

@@ -16,16 +16,16 @@ func TestTables(t *testing.T) {
 	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
 	var b strings.Builder
 	if err := printSessions(&b, []sessionRow{
-		{ID: "a", Language: "python", State: "busy", BusySeconds: 90.4, Queue: 2, Executions: 7, LastUsed: ago(3 * time.Minute), Ends: ago(-5*time.Hour - time.Minute)},
+		{ID: "a", Language: "python", Profile: "lab", Image: "ml", State: "busy", BusySeconds: 90.4, Queue: 2, Executions: 7, LastUsed: ago(3 * time.Minute), Ends: ago(-5*time.Hour - time.Minute)},
 		{ID: "b", Language: "python", State: "ended", Executions: 1, LastUsed: ago(2 * time.Hour), Ended: ago(time.Hour), Why: "the session was closed"},
 		{ID: "longer", State: "ended"},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := `SESSION   LANGUAGE   STATE                       CELLS   USED        ENDS
-a         python     busy for 1 min, 2 waiting   7       3 min ago   in 5 h
-b         python     ended                       1       2 h ago     60 min ago
-longer    -          ended                       -       -           -
+	if want := `SESSION   LANGUAGE   PROFILE   IMAGE   STATE                       CELLS   USED        ENDS
+a         python     lab       ml      busy for 1 min, 2 waiting   7       3 min ago   in 5 h
+b         python     -         -       ended                       1       2 h ago     60 min ago
+longer    -          -         -       ended                       -       -           -
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}

@@ -127,7 +127,7 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Library is the derived images of an installation. It has no state but builds that go on.
+// Library is the derived images of an installation. It has no state but builds that go on, and what images were last called.
 type Library struct {
 	cfg   Config
 	turns chan struct{} // as many as builds go on
@@ -135,6 +135,7 @@ type Library struct {
 	mu       sync.Mutex
 	waiting  int
 	building map[string]chan struct{} // by name; closed when the build has ended
+	owned    map[string][]string      // by image: what owners call it, as it was when they were last looked at
 }
 
 // New returns a library. It does not talk to the engine.
@@ -196,9 +197,13 @@ func (l *Library) nameOf(base Image, set packages.Set) string {
 // mine returns the derived images of this installation, under all their names.
 func (l *Library) mine(ctx context.Context) ([]Image, error) {
 	all, err := l.cfg.Engine.Images(ctx, Label+"="+l.cfg.Installation)
-	return slices.DeleteFunc(all, func(i Image) bool {
+	all = slices.DeleteFunc(all, func(i Image) bool {
 		return !strings.HasPrefix(i.Name, Prefix) && !strings.HasPrefix(i.Name, ownedPrefix)
-	}), err
+	})
+	if err == nil {
+		l.note(all)
+	}
+	return all, err
 }
 
 // List returns the images that an owner may use: the server's own, then his, each sorted by name.
@@ -239,8 +244,12 @@ func (l *Library) entry(name string, i Image, all []Image) Entry {
 }
 
 // Delete takes a name from an owner. The image goes with its last name, or when no session uses it any more: then it is collected.
-// The error is NotFound for a name that is not his.
+// The error is NotFound for a name that is not his, Forbidden for one of the server's own.
 func (l *Library) Delete(ctx context.Context, owner, name string) error {
+	if b, own := l.base(withTag(name)); own {
+		return fault.New(fault.Forbidden, "the image %s is the server's own, and not deleted by who uses it", b.Image).
+			WithHint("list_images shows which are yours")
+	}
 	e, err := l.find(ctx, owner, name)
 	if err != nil {
 		return err

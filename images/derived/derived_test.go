@@ -88,6 +88,7 @@ func TestCreateRefuses(t *testing.T) {
 		"no packages":          {"a", []string{"python"}, nil, "none are named"},
 		"an unknown language":  {"a", []string{"cobol"}, []string{"x"}, "no image of the server brings cobol"},
 		"no language":          {"a", nil, []string{"x"}, "no image of the server brings"},
+		"the server's own":     {"cellblock-full", []string{"python"}, []string{"x"}, "the server's own"},
 		"two, in no one image": {"a", []string{"javascript", "cobol"}, []string{"x"}, "javascript and cobol"},
 	} {
 		_, err := w.Create(t.Context(), "alice", c.name, c.languages, set(c.packages...), io.Discard)

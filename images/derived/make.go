@@ -18,19 +18,33 @@ type Made struct {
 	Entry
 	// Cached tells that it was there already.
 	Cached bool
+	// Replaced are the packages of another image of the owner that had the name before.
+	Replaced []string
 }
 
-// Create makes an image of the server's own that brings the languages, with packages, and gives it an owner's name. What its build
-// prints goes to log. One that was made of the same before is only named.
+// Create makes an image of the server's own that brings the languages, with packages, and gives it an owner's name, also
+// if another image of his had it. What its build prints goes to log. One that was made of the same before is only named. The error is
+// Invalid for a name of the server's own.
 func (l *Library) Create(ctx context.Context, owner, name string, languages []string, set packages.Set, log io.Writer) (Made, error) {
 	if err := CheckName(name); err != nil {
 		return Made{}, err
+	}
+	if b, own := l.base(withTag(name)); own {
+		return Made{}, fault.New(fault.Invalid, "name: %s is the server's own", b.Image).WithHint("choose another name")
 	}
 	base, err := l.baseFor(languages)
 	if err != nil {
 		return Made{}, err
 	}
-	return l.make(ctx, owner, name, base, set, log)
+	before, err := l.find(ctx, owner, name)
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return Made{}, err
+	}
+	made, err := l.make(ctx, owner, name, base, set, log)
+	if err == nil && before.Image != made.Image {
+		made.Replaced = before.Packages
+	}
+	return made, err
 }
 
 // Extend makes an image that has further packages than another, which an owner's session of a language runs in, and gives it
