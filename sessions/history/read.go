@@ -59,6 +59,8 @@ func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([
 const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, restores, preamble, queued, started, ended, result,
 	outputs, own, bytes, dropped, dropped_outputs, dropped_bytes FROM executions WHERE session = ?`
 
+const selectUnended = selectExecution + " AND ended IS NULL ORDER BY number"
+
 func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 	var queued, started, ended, dropped sql.NullInt64
 	var result string
@@ -78,7 +80,7 @@ func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, fro
 
 // Unended implements sessions.Store.
 func (s *Store) Unended(ctx context.Context, session sessions.SessionRef) ([]sessions.StoredExecution, error) {
-	return collect(ctx, s.read, scanExecution, selectExecution+" AND ended IS NULL ORDER BY number", session)
+	return collect(ctx, s.read, scanExecution, selectUnended, session)
 }
 
 // Execution implements sessions.Store.

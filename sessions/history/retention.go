@@ -122,11 +122,14 @@ func (s *Store) dropOutputs(ctx context.Context, before, now time.Time, bytes in
 	})
 }
 
+// selectAbandoned are the executions that dropAbandoned is about.
+const selectAbandoned = `SELECT e.id FROM sessions s JOIN executions e ON e.session = s.id
+	WHERE s.used < ? AND s.closed IS NULL AND e.ended IS NULL AND e.bytes > 0`
+
 // dropAbandoned drops the outputs of executions whose end nobody wrote down, in sessions that nobody has claimed and
 // nothing was written for since a time.
 func (s *Store) dropAbandoned(ctx context.Context, before, now time.Time, given *tally) error {
-	left, err := collect(ctx, s.read, scanID, `SELECT e.id FROM sessions s JOIN executions e ON e.session = s.id
-		WHERE s.used < ? AND s.closed IS NULL AND e.ended IS NULL AND e.bytes > 0`, before.UnixNano())
+	left, err := collect(ctx, s.read, scanID, selectAbandoned, before.UnixNano())
 	for _, id := range left {
 		if err == nil {
 			_, err = s.dropOutputsOf(ctx, id, now, given)

@@ -91,6 +91,9 @@ var migrations = []string{
 	// What a session's first call chose.
 	`ALTER TABLE sessions ADD COLUMN profile TEXT NOT NULL DEFAULT '';
 	ALTER TABLE sessions ADD COLUMN image TEXT NOT NULL DEFAULT '';`,
+	// The few executions that have not ended, of very many: whoever takes up a session asks for them, and retention does. Those
+	// that are written once, when they have ended, are never in it.
+	`CREATE INDEX executions_open ON executions (session, number) WHERE ended IS NULL;`,
 }
 
 // auditHeadsVersion is the first version that has the table audit_heads.

@@ -1,0 +1,41 @@
+package history
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is asked while somebody waits takes no longer when the history grows: it is found by an index, and the executions that
+// have not ended by one that has nothing else.
+func TestPlans(t *testing.T) {
+	folder, _ := old(t, len(migrations))
+	s := limited(t, Options{Folder: folder})
+	defer closeStore(t, s)
+	for name, tt := range map[string]struct {
+		query, index string
+		args         []any
+	}{
+		"a session":         {selectSession + " WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0", "sessions_name", []any{"a", "b", "c"}},
+		"an owner's":        {selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0", "sessions_name", []any{"a", "b"}},
+		"a page of cells":   {selectExecution + " AND number >= ? ORDER BY number LIMIT ?", "(session=? AND number>?)", []any{1, 2, 3}},
+		"cells not ended":   {selectUnended, "executions_open", []any{1}},
+		"cells left behind": {selectAbandoned, "executions_open", []any{1}},
+	} {
+		rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+tt.query, tt.args...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, step)
+		}
+		if err := rows.Close(); err != nil || !strings.Contains(strings.Join(plan, "\n"), tt.index) {
+			t.Errorf("%s: %q, %v", name, plan, err)
+		}
+	}
+}
