@@ -52,29 +52,12 @@ func newOnEngine(t *testing.T, variable string, change ...func(*sessions.Config)
 		Limits:   kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20},
 		Logger:   slog.New(slog.DiscardHandler),
 	}
-	for _, f := range change {
-		f(&cfg)
-	}
-	m, err := sessions.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	api, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := m.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-		if refs, err := p.List(ctx); err != nil || len(refs) > 0 {
-			t.Errorf("kernels are left: %v %v", refs, err)
-		}
-		_ = api.Close()
-	})
-	return m, api
+	t.Cleanup(func() { _ = api.Close() })
+	return realManager(t, cfg, change...), api
 }
 
 // death is a way to end a kernel from outside, or by a cell.

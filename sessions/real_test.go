@@ -36,6 +36,13 @@ func newReal(t *testing.T, change ...func(*sessions.Config)) *sessions.Manager {
 		Limits:   kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20},
 		Logger:   slog.New(slog.DiscardHandler), Grace: 2 * time.Second,
 	}
+	t.Cleanup(func() { _ = p.Close() })
+	return realManager(t, cfg, change...)
+}
+
+// realManager returns a Manager that ends with the test, and leaves no kernel.
+func realManager(t *testing.T, cfg sessions.Config, change ...func(*sessions.Config)) *sessions.Manager {
+	t.Helper()
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -49,10 +56,9 @@ func newReal(t *testing.T, change ...func(*sessions.Config)) *sessions.Manager {
 		if err := m.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
-		if refs, err := p.List(ctx); err != nil || len(refs) > 0 {
+		if refs, err := cfg.Provisioner.List(ctx); err != nil || len(refs) > 0 {
 			t.Errorf("kernels are left: %v %v", refs, err)
 		}
-		_ = p.Close()
 	})
 	return m
 }
