@@ -3,7 +3,8 @@
 //   --language javascript|typescript
 //   --types show|fail|off   what is wrong with the types of a cell is told and stops nothing, or keeps it from running, or is not
 //                           looked for
-//   --patience N            how long the end of a cell waits for the check of its types, in milliseconds; it goes on meanwhile
+//   --patience N            how long the end of a cell waits for the check of its types, in milliseconds; it goes on meanwhile.
+//                           Without this, 5000, and not at all while the checker itself still starts
 //
 // It is two threads. This one, the main thread, runs the user's code (user/), which so has all that Node has. The other
 // speaks Jupyter (front/), and answers while this one is busy.
@@ -14,7 +15,7 @@ import { fetchThroughProxy } from './user/network.mjs'
 import { Runner } from './user/runner.mjs'
 
 const { values, positionals } = parseArgs({
-  options: { language: { type: 'string', default: 'javascript' }, types: { type: 'string', default: 'show' }, patience: { type: 'string', default: '5000' } },
+  options: { language: { type: 'string', default: 'javascript' }, types: { type: 'string', default: 'show' }, patience: { type: 'string' } },
   allowPositionals: true,
 })
 const [connectionFile] = positionals

@@ -6,6 +6,7 @@ import { RUN } from '../shared.mjs'
 const MEMORY = 300 // megabytes for the check of types; it needs half
 
 export class TypeScript {
+  ready = false // whether the checker answers at once: at first it reads all that is known of the language
   #prepare
   #types
   #strip = null // amaro's function, once loaded
@@ -22,7 +23,11 @@ export class TypeScript {
 
   #startChecker() {
     this.#checker = new Worker(new URL('../types/thread.mjs', import.meta.url), { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY } })
-    this.#checker.on('message', ({ id, wrong }) => {
+    this.#checker.on('message', ({ ready, id, wrong }) => {
+      if (ready) {
+        this.ready = true
+        return
+      }
       this.#waiting.get(id)(wrong)
       this.#waiting.delete(id)
     })

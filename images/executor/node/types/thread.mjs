@@ -14,3 +14,4 @@ parentPort.on('message', ({ id, source }) => {
 })
 // The first check reads all that is known of the language and of Node. It can as well do so before somebody waits for it.
 checker.warm()
+parentPort.postMessage({ ready: true })
