@@ -142,7 +142,7 @@ func tell(ctx context.Context, c *client.Client, tool string, args map[string]an
 // faultOf is the error that a result is, with its kind where the server says it.
 func faultOf(result *mcp.CallToolResult) error {
 	message, hint, _ := strings.Cut(strings.TrimPrefix(textOf(result), "Error: "), "\nHint: ")
-	err := fault.New(fault.Internal, "%s", message)
+	err := fault.New(fault.Internal, "%s", ownCalls(message))
 	if result.Meta != nil {
 		var said struct{ Kind fault.Kind }
 		if raw, jsonErr := json.Marshal(result.Meta.AdditionalFields[mcpserver.ErrorMeta]); jsonErr == nil && json.Unmarshal(raw, &said) == nil {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -295,29 +297,63 @@ func (d doctor) local(readOnly []string) (p *local.Provisioner, done func(), err
 
 func (d doctor) data(context.Context) finding {
 	f := finding{name: "data", found: d.cfg.DataDir}
-	if err := makeDirs(d.cfg); err != nil {
-		f.err = err
-		return f
+	there, err := probeFolder(d.cfg.DataDir)
+	if err == nil {
+		_, err = probeFolder(d.cfg.RunDir)
 	}
-	probe, err := os.CreateTemp(d.cfg.DataDir, ".doctor-*")
 	if err != nil {
-		f.err = fault.New(fault.Unavailable, "%w", err).WithHint("Choose a folder that this user may write: --data-dir.")
+		f.err = fault.New(fault.Unavailable, "%w", err).WithHint("Choose folders that this user may write: --data-dir, --run-dir.")
 		return f
 	}
-	_ = probe.Close()
-	_ = os.Remove(probe.Name())
-	f.notes = d.workspaceBound()
+	if _, err := os.Stat(d.cfg.DataDir); err != nil {
+		f.found += ", which the server will make"
+	}
+	f.notes = d.workspaceBound(there)
 	return f
 }
 
-// workspaceBound says what bounds the size of workspaces.
-func (d doctor) workspaceBound() []string {
+// probeFolder tries whether this user may write in a folder, or make it, and returns the folder that is there.
+func probeFolder(folder string) (there string, err error) {
+	if there, err = nearestFolder(folder); err != nil {
+		return "", err
+	}
+	probe, err := os.CreateTemp(there, ".doctor-*")
+	if err != nil {
+		return "", err
+	}
+	_ = probe.Close()
+	return there, os.Remove(probe.Name())
+}
+
+// nearestFolder is the folder itself or, where it is not there yet, the one above it in which it would be made.
+func nearestFolder(folder string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	for {
+		info, err := os.Stat(folder)
+		switch above := filepath.Dir(folder); {
+		case err == nil && !info.IsDir():
+			return "", &fs.PathError{Op: "mkdir", Path: folder, Err: syscall.ENOTDIR}
+		case err == nil:
+			return folder, nil
+		case !errors.Is(err, fs.ErrNotExist) || above == folder:
+			return "", err
+		default:
+			folder = above
+		}
+	}
+}
+
+// workspaceBound says what bounds the size of workspaces below a folder.
+func (d doctor) workspaceBound(folder string) []string {
 	limit := int64(d.cfg.Sessions.WorkspaceMaxBytes)
 	if limit == 0 {
 		return []string{"workspaces: NOT LIMITED (sessions.workspace_max_bytes)"}
 	}
 	most := "workspaces: " + words.Bytes(limit) + " each, "
-	if err := sessions.CheckQuota(d.cfg.DataDir); err != nil {
+	if err := sessions.CheckQuota(folder); err != nil {
 		return []string{most + "measured while cells run, so that one may get somewhat larger", err.Error()}
 	}
 	return []string{most + "by project quota"}

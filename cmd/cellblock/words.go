@@ -11,9 +11,13 @@ import (
 // readCall is the call that reads what a cell showed, with the session's name.
 var readCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)"[^)]*\)`)
 
+// executeCall is the call that runs code of a language.
+var executeCall = regexp.MustCompile(`call execute_([a-z]+) on this one`)
+
 // commandWords are the words of hints, and what is said for them here. Longer ones stand before those that they begin with.
 var commandWords = strings.NewReplacer(
 	"pass recursive=true to", "give --recursive (-r) to",
+	"create_image makes", "cellblock images create makes",
 	"close_session with delete_files", "cellblock sessions rm --delete-files",
 	"close_session", "cellblock sessions rm",
 	"executing code with a session_id", "cellblock exec --session",
@@ -35,12 +39,14 @@ const restoring = ", or let restore_session run the earlier cells again"
 
 // ownHint is a hint of the server in the words of commands, without what only tools can do.
 func ownHint(hint string) string {
+	hint = executeCall.ReplaceAllString(hint, "give --language $1")
 	clauses := strings.Split(commandWords.Replace(ownCalls(hint)), "; ")
 	return strings.Join(slices.DeleteFunc(clauses, toolOnly.MatchString), "; ")
 }
 
-// ownCalls names in a line of the server the command that reads what a cell showed.
+// ownCalls names in a line of the server the command that reads what a cell showed, and the option that a parameter is.
 func ownCalls(line string) string {
+	line = strings.Replace(line, "timeout_seconds: must be between", "--timeout: must be, in seconds, between", 1)
 	return readCall.ReplaceAllString(line, "`cellblock notebook export $1`")
 }
 

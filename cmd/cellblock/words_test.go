@@ -15,6 +15,8 @@ func TestOwnHint(t *testing.T) {
 		"list_all_sessions names the ones that run":                                                         "cellblock admin ls names the ones that run",
 		"close_session with delete_files deletes all of it":                                                 "cellblock sessions rm --delete-files deletes all of it",
 		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock notebook export a` reads how it goes",
+		"you have made none; create_image makes one":                                                        "you have made none; cellblock images create makes one",
+		"use another session_id for bash, or call execute_python on this one":                               "use another --session for bash, or give --language python",
 		"get_execution waits for it":                                                                        "",
 	} {
 		if got := ownHint(hint); got != want {
@@ -29,6 +31,7 @@ func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 		"files: list_files.py\nsession a · cell 1 · ok":          "files: list_files.py\nsession a · cell 1 · ok",
 		"Error: no list_files\nHint: list_files names them":      "Error: no list_files\nHint: cellblock files ls names them",
 		"Error: late\nHint: restart_session gives a new one":     "Error: late",
+		"Error: timeout_seconds: must be between 1 and 43200":    "Error: --timeout: must be, in seconds, between 1 and 43200",
 		`running: get_execution(session_id="a", execution_id=1)`: "running: `cellblock notebook export a`",
 	} {
 		if got := ownClosing(text); got != want {
