@@ -94,6 +94,12 @@ func TestSessionsByKeys(t *testing.T) {
 	s.python(t, c, "pears", "x = 1")
 	p := s.signIn(t)
 	p.untilText("tr[data-id=apples] .state", "idle")
+	for _, width := range []int64{1024, 1280} {
+		p.do(chromedp.EmulateViewport(width, 900))
+		if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			t.Errorf("at %d pixels the list is %d too wide", width, over)
+		}
+	}
 	p.press("/")
 	p.until("document.activeElement.id === 'search'")
 	empty := func(selector string) { // the letter of a key that was taken is typed all the same, by who drives a browser so
@@ -115,6 +121,10 @@ func TestSessionsByKeys(t *testing.T) {
 	p.until("!document.querySelector('dialog')")
 	p.press("n")
 	p.untilText("dialog h2", "New session")
+	empty("dialog [name=session_id]")
+	p.expects("400")
+	p.do(chromedp.SendKeys("dialog [name=session_id]", ".."+kb.Enter, chromedp.ByQuery))
+	p.untilText("dialog [role=alert]", "is not allowed")
 	empty("dialog [name=session_id]")
 	p.do(chromedp.SendKeys("dialog [name=session_id]", "plums"+kb.Enter, chromedp.ByQuery))
 	p.until("location.pathname === '/s/plums'")

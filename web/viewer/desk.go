@@ -26,6 +26,8 @@ type desk struct {
 	Cells   int `json:"cells"`
 	Running int `json:"running"`
 	Queue   int `json:"queue"`
+	// Fresh tells that the kernel has run no cell yet, though another one has.
+	Fresh bool `json:"fresh,omitempty"`
 	// Prompt is what the running cell asks for.
 	Prompt *deskPrompt `json:"prompt,omitempty"`
 }
@@ -46,6 +48,8 @@ func deskOf(info sessions.Info) desk {
 	if info.Last == nil {
 		return d
 	}
+	ran := info.Last.Generation() // 0 for what never ran
+	d.Fresh = info.State == sessions.Idle && ran > 0 && ran < info.Generation
 	if phase, _ := info.Last.Phase(); phase != sessions.PhaseRunning {
 		return d
 	}

@@ -27,8 +27,24 @@ export async function confirm(title, text, action) {
   return value === 'yes';
 }
 
-// ask shows a form's content and resolves to its FormData, or null where it was given up.
-export async function ask(title, content, action) {
-  const {value, form} = await dialog(title, content, [[action, 'yes', 'primary'], ['Cancel', '', 'quiet']]);
-  return value === 'yes' ? new FormData(form) : null;
+// ask shows a form's content and runs work with its FormData. Where that fails the form stays as it was filled in, and says why.
+export async function ask(title, content, action, work) {
+  const wrong = Object.assign(paragraph(''), {className: 'problem'});
+  wrong.setAttribute('role', 'alert');
+  content.append(wrong);
+  const asked = dialog(title, content, [[action, 'yes', 'primary'], ['Cancel', '', 'quiet']]);
+  const form = wrong.closest('form'), button = form.querySelector('button.primary');
+  form.addEventListener('submit', async (event) => {
+    if (event.submitter !== button) return;
+    event.preventDefault();
+    button.disabled = true;
+    try {
+      await work(new FormData(form));
+      form.closest('dialog').close('yes');
+    } catch (error) {
+      wrong.textContent = error.hint ? `${error.message}. ${error.hint}` : error.message;
+    }
+    button.disabled = false;
+  });
+  return (await asked).value === 'yes';
 }

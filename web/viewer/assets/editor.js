@@ -142,7 +142,6 @@ function start(id) {
   });
 
   onDesk((desk) => {
-    restore.hidden = !['died', 'culled', 'closed'].includes(desk.state) || desk.cells === 0;
     prompt.show(desk.prompt);
     earlier.forget();
   });

@@ -2,6 +2,20 @@
 import {post} from './send.js';
 import {confirm} from './dialog.js';
 import {attempt, tell} from './toast.js';
+import {onDesk} from './desk.js';
+
+// What was lost is said where the cells end, and can be brought back from there.
+onDesk(({state, generation, cells, fresh}) => {
+  const gone = ['died', 'culled', 'closed'].includes(state);
+  const show = (id, shown) => {
+    const part = document.getElementById(id);
+    if (part) part.hidden = !shown;
+  };
+  document.getElementById('fresh-number').textContent = generation;
+  show('fresh', fresh);
+  show('restore', cells > 0 && (gone || fresh));
+  show('panel-restore', cells > 0 && (gone || generation > 1));
+});
 
 // restoreCells runs the cells of a lost kernel again, if that is wanted.
 export async function restoreCells(id, button) {

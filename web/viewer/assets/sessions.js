@@ -95,9 +95,7 @@ body.addEventListener('click', async (event) => {
 
 const form = document.getElementById('new-form');
 async function begin() {
-  const data = await ask('New session', document.importNode(form.content, true), 'Start');
-  if (!data) return;
-  await attempt(async () => {
+  await ask('New session', document.importNode(form.content, true), 'Start', async (data) => {
     const {session_id: id} = await post('/sessions', Object.fromEntries(data));
     location.assign(`/s/${id}`);
   });
