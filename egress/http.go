@@ -104,7 +104,7 @@ func (d *Door) forward(w http.ResponseWriter, r *http.Request) {
 	defer v.end()
 	conn, err := v.dial(r.Context())
 	if err != nil {
-		refuse(w, err)
+		refuseRequest(w, r, err)
 		return
 	}
 	defer conn.Close()
@@ -220,6 +220,21 @@ func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status(err))
 	_, _ = io.WriteString(w, sentence(err)+"\n") // whoever asked may have gone
+}
+
+// refuseRequest answers a request that is not made anew. Where nothing of it is still to come, the reason stands behind the status,
+// too: many clients show no more of an answer, and the host would seem to have given it.
+func refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ContentLength != 0 {
+		refuse(w, err)
+		return
+	}
+	conn, _, failed := w.(http.Hijacker).Hijack()
+	if failed != nil {
+		return
+	}
+	defer conn.Close()
+	refuseTunnel(conn, err)
 }
 
 // refuseTunnel answers CONNECT. Most clients show nothing of such an answer but the text behind the status.

@@ -75,8 +75,9 @@ func TestKeptAliveConnectionIsDecidedAnew(t *testing.T) {
 		status       int
 	}{
 		{s.URL + "/1", s.Listener.Addr().String(), 200},
-		{"http://169.254.169.254/latest", "169.254.169.254", 403},
 		{s.URL + "/2", "metadata.test", 200}, // the address counts, and the host is told it
+		{"http://169.254.169.254/latest", "169.254.169.254", 403},
+		{s.URL + "/2", "y", 200},
 		{"http://127.0.0.1:1/", "127.0.0.1", 403},
 		{s.URL + "/3", "x", 200},
 	} {
@@ -89,6 +90,35 @@ func TestKeptAliveConnectionIsDecidedAnew(t *testing.T) {
 		if resp.StatusCode != tt.status || tt.status == 200 && !strings.Contains(string(body), "host="+s.Listener.Addr().String()) {
 			t.Errorf("%s: %d %s", tt.target, resp.StatusCode, body)
 		}
+		if resp.Close != (tt.status == 403) {
+			t.Errorf("%s: the connection ends: %t", tt.target, resp.Close)
+		}
+		if resp.Close {
+			conn = d.dial()
+			r = bufio.NewReader(conn)
+		}
+	}
+}
+
+// Many clients show no more of an answer than its status: the reason stands there, and who gives it. A request with a body is read
+// to its end before it is refused.
+func TestRefusalSaysWhoRefuses(t *testing.T) {
+	d := open(t, local("127.0.0.1:1"), Config{})
+	resp, err := d.client().Get("http://other.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if !strings.HasPrefix(resp.Status, "403 Forbidden (cellblock: other.test port 80 is not among the hosts") {
+		t.Error(resp.Status)
+	}
+	resp, err = d.client().Post("http://other.test/", "text/plain", strings.NewReader(strings.Repeat("x", 100_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 403 || !strings.HasPrefix(string(body), "cellblock: other.test") {
+		t.Errorf("%s: %s", resp.Status, body)
 	}
 }
 

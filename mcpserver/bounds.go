@@ -19,6 +19,7 @@ func (s *service) bounds(profile string) bounds {
 	l := cfg.Profiles[profile].Limits
 	b := bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
 	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
+	b.network.host = cfg.Provisioner != nil && !cfg.Provisioner.Capabilities().Images
 	return b
 }
 

@@ -251,6 +251,22 @@ func TestOtherErrors(t *testing.T) {
 	}
 }
 
+// Of exceptions in libraries of which each quotes the one before, one is told.
+func TestQuotedErrorsAreToldOnce(t *testing.T) {
+	const cause, led = "[Errno -3] Temporary failure in name resolution", "\nThe above exception was the direct cause of the following exception:\n"
+	library := "File /usr/lib/python3/dist-packages/urllib3/x.py:3, in g()\n----> 3 g()"
+	connection := "<connection at 0x7f>: Failed to resolve 'a.example' (" + cause + ")"
+	pool := `Pool(host='a.example'): Max retries exceeded (Caused by NameResolutionError("` + connection + `"))`
+	e := kernels.ExecError{Name: "ConnectionError", Value: pool, Traceback: []string{
+		library, "gaierror: " + cause, led, library, "NameResolutionError: " + connection, led, library, "KeyError: 0", led,
+		library, "MaxRetryError: " + pool, led, "Cell In[1], line 1\n----> 1 get()", library, "ConnectionError: " + pool}}
+	want := "Cell In[1], line 1\n----> 1 get()\nFile /usr/lib/python3/dist-packages/urllib3/x.py:3, in g()\n----> 3 g()\nConnectionError: " + pool +
+		"\nBefore that, inside a library: KeyError: 0"
+	if got := errorText(e, 0); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestDeepTracebackIsThinned(t *testing.T) {
 	e := kernels.ExecError{Name: "E"}
 	for i := range 1000 {

@@ -91,6 +91,10 @@ func (s *service) whole(e *sessions.Execution, v view) *mcp.CallToolResult {
 // pageOf is a page of the whole output, with where it ends and how to read on.
 func (s *service) pageOf(e *sessions.Execution, offset int64) *mcp.CallToolResult {
 	p := s.readPage(e, offset, int64(s.budget.chars))
+	if offset > p.total {
+		return toolError(fault.New(fault.Invalid, "offset: the output has %s characters", words.Thousands(p.total)).
+			WithHint("read from a smaller offset; offset=0 reads from the beginning"))
+	}
 	how := fmt.Sprintf("%s · characters %s to %s of %s", phaseText(e.Info()), words.Thousands(p.from), words.Thousands(p.next), words.Thousands(p.total))
 	if !p.last() {
 		how += "; read on with " + place{session: e.SessionID(), execution: e.Number()}.readAt(p.next)

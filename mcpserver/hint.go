@@ -23,7 +23,7 @@ const (
 var (
 	noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
 		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
-		"Proxy response (403)"}
+		"Proxy response (403)", "(cellblock: "}
 	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
 		"pip: not found", "pip: command not found"}
 )

@@ -53,10 +53,11 @@ func TestNetworkHint(t *testing.T) {
 		err     kernels.ExecError
 		want    []string
 	}{
-		{"session", refused, []string{"no network", "named, web"}},
-		{"named", refused, []string{"pypi.org, *.example.com"}},
+		{"session", refused, []string{"no network", "A new session has a network with the profile named or web."}},
+		{"named", refused, []string{"pypi.org, *.example.com", "network.private"}},
+		{"named", kernels.ExecError{Name: "HTTPError", Value: "HTTP Error 403: Forbidden (cellblock: no)"}, []string{"pypi.org, *.example.com"}},
 		{"web", refused, []string{"public addresses"}},
-		{"session", missing, []string{"no network to install it", "named, web"}},
+		{"session", missing, []string{"no network to install it", "named or web", "kernels' image"}},
 		{"web", missing, []string{"%pip install humanize"}},
 	} {
 		got := errorHint(tt.err, bounds{network: networkOf(cfg, tt.profile)})
@@ -65,6 +66,9 @@ func TestNetworkHint(t *testing.T) {
 				t.Errorf("%s, %s: %q", tt.profile, tt.err.Value, got)
 			}
 		}
+	}
+	if got := (network{host: true}).missing("a", "b", "c"); !strings.Contains(got, "on the server's host") || strings.Contains(got, "image") {
+		t.Errorf("without images: %q", got)
 	}
 	if got := (network{mode: egress.Internet}).installHint(); got != "" {
 		t.Errorf("with a network: %q", got)
@@ -93,7 +97,7 @@ func TestHintOfNode(t *testing.T) {
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		got := w.run("s", "print ERROR: No matching distribution found for humanize")
-		got.expect(t, false, "humanize\nHint: "+network{elsewhere: []string{"development"}}.installHint()+"\n[session s · cell 1 · ok")
+		got.expect(t, false, "humanize\nHint: "+network{elsewhere: []string{"development"}, host: true}.installHint()+"\n[session s · cell 1 · ok")
 		if strings.Count(got.String(), "Hint: ") != 1 {
 			t.Error(got)
 		}

@@ -189,6 +189,23 @@ func TestCancelledByNotification(t *testing.T) {
 	}
 }
 
+// A tool that there is not is refused with the one that may be meant.
+func TestUnknownToolIsToldTheNearest(t *testing.T) {
+	w := newWorld(t)
+	url := serveHTTP(t, w)
+	for _, version := range []string{mcp.ProtocolVersion20251125, mcp.ProtocolVersion20260728} {
+		got := dial(t, url, version).call(t.Context(), 2, "execute_pyton", map[string]any{"code": "1"})
+		for _, part := range []string{"there is no tool", "execute_pyton", "did you mean execute_python?"} {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %s", version, got)
+			}
+		}
+		if got := dial(t, url, version).call(t.Context(), 3, "zzzzzz", nil); !strings.Contains(got, "there is no tool") || strings.Contains(got, "Hint") {
+			t.Errorf("%s: %s", version, got)
+		}
+	}
+}
+
 // Only clients that know resource links get one, and what it leads to can be read in every revision.
 func TestLinksByRevision(t *testing.T) {
 	w := newWorld(t)

@@ -14,8 +14,8 @@ type network struct {
 	hosts []string
 	// elsewhere are the profiles that have a network, in order.
 	elsewhere []string
-	// images tells that packages can be got into a session's image.
-	images bool
+	// images tells that packages can be got into a session's image, host that kernels run in none and have the host's packages.
+	images, host bool
 }
 
 func networkOf(cfg sessions.Config, profile string) network {
@@ -36,9 +36,10 @@ func networkOf(cfg sessions.Config, profile string) network {
 func (n network) hint() string {
 	switch n.mode {
 	case egress.Internet:
-		return "The session's network leads to public addresses, through the proxy that HTTP_PROXY names, and to nothing else."
+		return "The session's network leads to public addresses and those that the operator allows (network.private), through the proxy that HTTP_PROXY names."
 	case egress.Hosts:
-		return "The session's network leads to " + strings.Join(n.hosts[:min(len(n.hosts), 12)], ", ") + ", through the proxy that HTTP_PROXY names, and to nothing else."
+		return "The session's network leads to " + strings.Join(n.hosts[:min(len(n.hosts), 12)], ", ") + " and nowhere else, through the proxy that HTTP_PROXY names; " +
+			"where an address is not public, the operator must allow it, too (network.private)."
 	}
 	return "The kernel has no network: use data that is in the workspace or that installed packages bring along." + n.alternative()
 }
@@ -48,7 +49,7 @@ func (n network) alternative() string {
 	if len(n.elsewhere) == 0 {
 		return ""
 	}
-	return " A new session can have one by its profile: " + strings.Join(n.elsewhere, ", ") + "."
+	return " A new session has a network with the profile " + strings.Join(n.elsewhere, " or ") + "."
 }
 
 // missing is for a package that is not there: how it is installed, or what to use instead.
@@ -62,8 +63,11 @@ func (n network) missing(name, install, instead string) string {
 
 // imageHint says how packages get into a kernel's image.
 func (n network) imageHint() string {
-	if n.images {
+	switch {
+	case n.images:
 		return "install_package gets further ones into the session's image."
+	case n.host:
+		return "Other packages are installed on the server's host, by its operator."
 	}
 	return "Other packages come with the kernels' image, which is the operator's."
 }

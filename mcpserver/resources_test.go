@@ -70,6 +70,8 @@ func TestWholeOutputCanBeRead(t *testing.T) {
 				next = m[1]
 			}
 		}
+		w.get("s", 1, map[string]any{"offset": want.Len()}).expect(t, false, "characters 168,890 to 168,890 of 168,890")
+		w.get("s", 1, map[string]any{"offset": want.Len() + 1}).expect(t, true, "offset: the output has 168,890 characters", "offset=0")
 		if paged != want.String() || calls != (want.Len()+defaultBudget.chars-1)/defaultBudget.chars {
 			t.Errorf("%d characters in %d pages, want %d", len(paged), calls, want.Len())
 		}

@@ -99,6 +99,7 @@ func (s *service) server() *server.MCPServer {
 	s.access = s.newAccess()
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterList)
+	hooks.AddBeforeCallTool(s.refuseUnknown)
 	srv := server.NewMCPServer("cellblock", s.Version,
 		server.WithTitle("cellblock"), server.WithInstructions(instructions),
 		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false),

@@ -117,13 +117,23 @@ func (t *traceback) message(lines []string) {
 	t.lines = append(t.lines, cutMiddle(strings.Join(lines, "\n"), maxMessage))
 }
 
-// tellInner tells of the exceptions inside libraries: after the user's own frames, which say more to him.
+// tellInner tells of the exceptions inside libraries: after the user's own frames, which say more to him. Libraries often quote
+// the one that led to theirs.
 func (t *traceback) tellInner() {
-	for _, message := range t.inner {
-		if !slices.Contains(t.lines, message) {
+	for i, message := range t.inner {
+		quotes := func(other string) bool { return strings.Contains(other, essence(message)) }
+		if !slices.ContainsFunc(t.lines, quotes) && !slices.ContainsFunc(t.inner[i+1:], quotes) {
 			t.lines = append(t.lines, "Before that, inside a library: "+message)
 		}
 	}
+}
+
+// essence is what others would quote of an exception's message: without the exception's name, unless it says too little then.
+func essence(message string) string {
+	if _, said, _ := strings.Cut(message, ": "); len(said) >= 16 {
+		return said
+	}
+	return message
 }
 
 func isUser(f frame) bool { return f.user }

@@ -37,6 +37,6 @@ func (r *run) doubtful() string {
 	case <-r.running.Begun():
 		return ""
 	default:
-		return ", before anything was heard of the cell: it may have run in part, or not at all"
+		return ", and nothing had come from the cell: it may have run in part, or not at all"
 	}
 }
