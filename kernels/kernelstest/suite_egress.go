@@ -62,7 +62,9 @@ func testWayOutUnserved(f *suite) {
 	f.enforced(f.p.Capabilities().Network, "isolation from the network")
 	b := f.launch(withEgress)
 	b.python(helloes)
-	b.want("for _ in range(100):\n    try: print(hello('hi'))\n    except OSError as e: error = e\nprint(type(error).__name__)", "ConnectionResetError")
+	// Which of them it is depends on how far the kernel has come when its connection is reset.
+	b.want("import errno\nfor _ in range(100):\n    try: print(hello('hi'))\n    except OSError as e: error = e\n"+
+		"print(error.errno in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN) or error)", "True")
 	b.client.ServeEgress(answers("now"))
 	b.want("print(hello('hi'))", "now 3128 hi")
 }
