@@ -11,6 +11,8 @@ import (
 type bounds struct {
 	memory, workspace, tmp, file int64
 	network                      network
+	// writable are the folders of the host that it may write to, as far as that lets its user.
+	writable []string
 }
 
 // bounds are those of a session that has a profile.
@@ -20,7 +22,29 @@ func (s *service) bounds(profile string) bounds {
 	b := bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
 	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
 	b.network.host = cfg.Provisioner != nil && !cfg.Provisioner.Capabilities().Images
+	for _, m := range cfg.Profiles[profile].Mounts {
+		if m.Writable {
+			b.writable = append(b.writable, m.Target)
+		}
+	}
 	return b
+}
+
+// deniedHint says whose a folder is that a kernel may write to, and its user may not.
+func (b bounds) deniedHint(text string) string {
+	for _, folder := range b.writable {
+		if strings.Contains(text, "'"+folder+"'") || strings.Contains(text, "'"+folder+"/") {
+			return folder + " is a folder of the server's host, and not writable for the kernels' user (kernel_uid): its operator can change that. Write to /workspace meanwhile."
+		}
+	}
+	return ""
+}
+
+// writableHint says where a kernel can write.
+func (b bounds) writableHint() string {
+	folders := append([]string{"the working directory", "/tmp"}, b.writable...)
+	last := len(folders) - 1
+	return "Only " + strings.Join(folders[:last], ", ") + " and " + folders[last] + " can be written."
 }
 
 // spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that

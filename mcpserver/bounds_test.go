@@ -25,3 +25,24 @@ func TestHintWhereThereIsNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// A folder of the host that is writable in the profile, and not to the kernels' user, is its operator's to mend.
+func TestHintWhereAFolderCannotBeWritten(t *testing.T) {
+	with := bounds{writable: []string{"/out"}}
+	const denied = "/out is a folder of the server's host, and not writable for the kernels' user (kernel_uid): its operator can change that. Write to /workspace meanwhile."
+	for _, tt := range []struct {
+		within            bounds
+		name, value, want string
+	}{
+		{with, "PermissionError", "[Errno 13] Permission denied: '/out/x.csv'", denied},
+		{with, "Error", "EACCES: permission denied, open '/out/x.csv'", denied},
+		{with, "PermissionError", "[Errno 13] Permission denied: '/outside'", ""},
+		{bounds{}, "PermissionError", "[Errno 13] Permission denied: '/out/x.csv'", ""},
+		{with, "OSError", "[Errno 30] Read-only file system: '/data/x'", "Only the working directory, /tmp and /out can be written."},
+		{bounds{}, "OSError", "[Errno 30] Read-only file system: '/data/x'", "Only the working directory and /tmp can be written."},
+	} {
+		if got := errorHint(kernels.ExecError{Name: tt.name, Value: tt.value}, tt.within); got != tt.want {
+			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+}

@@ -64,7 +64,9 @@ func errorHint(e kernels.ExecError, within bounds) string {
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
 		return hintNodeFiles
 	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "):
-		return "Only the working directory and /tmp can be written."
+		return within.writableHint()
+	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
+		return within.deniedHint(e.Value)
 	}
 	return within.spaceHint(e.Value)
 }

@@ -66,21 +66,7 @@ func (s *service) profileArgument() mcp.ToolOption {
 
 // describeProfiles is profileArgument with a word for models.
 func (s *service) describeProfiles() mcp.ToolOption {
-	about := "What a new session may use"
-	if p, ok := s.Sessions.Config().Profiles[isolatedProfile]; ok && p.Once {
-		about = "isolated: for this call only"
-	}
-	return mcp.WithString("profile", mcp.Description(about), mcp.Enum(s.profileNames()...))
-}
-
-// networkNote says, to go after "No network", that there is a way to have one.
-func (s *service) networkNote() string {
-	for name, p := range s.Sessions.Config().Profiles {
-		if name != sessions.DefaultProfile && p.Network.Open() {
-			return " by default"
-		}
-	}
-	return ""
+	return mcp.WithString("profile", mcp.Description(s.aboutProfiles(s.profileNames())), mcp.Enum(s.profileNames()...))
 }
 
 // imageArguments is the argument that names an image, where there is a choice.
@@ -105,6 +91,9 @@ func (s *service) filterProfiles(ctx context.Context, t mcp.Tool) mcp.Tool {
 	}
 	argument = maps.Clone(argument)
 	argument["enum"] = may
+	if _, described := argument["description"]; described {
+		argument["description"] = s.aboutProfiles(may)
+	}
 	t.InputSchema.Properties["profile"] = argument
 	return t
 }

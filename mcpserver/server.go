@@ -63,8 +63,11 @@ type service struct {
 	notify func(ctx context.Context, method string, params map[string]any) error
 }
 
-const instructions = "Runs code in persistent, isolated Jupyter kernels. Give related calls the same session_id: variables, " +
-	"imports and files stay between them. The kernels have no network and see none of the user's files. Plots come back as images."
+// instructions are what a model is told before it sees the tools.
+func (s *service) instructions() string {
+	return "Runs code in persistent, isolated Jupyter kernels. Give related calls the same session_id: variables, imports and files " +
+		"stay between them. " + s.networkNote() + ". The kernels see none of the user's files. Plots come back as images."
+}
 
 // New returns an MCP server with the tools that a caller's scopes allow: others are not listed and cannot be called.
 func New(cfg Config) *server.MCPServer { return newService(cfg).server() }
@@ -101,7 +104,7 @@ func (s *service) server() *server.MCPServer {
 	hooks.AddAfterListTools(s.filterList)
 	hooks.AddBeforeCallTool(s.refuseUnknown)
 	srv := server.NewMCPServer("cellblock", s.Version,
-		server.WithTitle("cellblock"), server.WithInstructions(instructions),
+		server.WithTitle("cellblock"), server.WithInstructions(s.instructions()),
 		server.WithToolCapabilities(false), server.WithResourceCapabilities(false, false),
 		server.WithHooks(hooks),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 60_000, mcp.CacheScopePrivate),

@@ -153,6 +153,7 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
 		}
 		list = append(list, detail{Name: name, Time: rfc3339(info.Ends.At), Show: "left"})
 	}
+	list = append(list, reachOf(cfg.Profiles[profile])...)
 	limits := cfg.Profiles[profile].Limits
 	for _, l := range []struct {
 		name  string
@@ -167,6 +168,23 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
 	}
 	if limits.PIDs > 0 {
 		list = append(list, detail{Name: "Processes", Value: words.Thousands(limits.PIDs)})
+	}
+	return list
+}
+
+// reachOf is what kernels of a profile can get at besides their workspace.
+func reachOf(p sessions.Profile) []detail {
+	network := "none"
+	if p.Network.Open() {
+		network = cmp.Or(strings.Join(p.Network.Hosts, ", "), "internet") // hosts are named where it leads to them alone
+	}
+	list := []detail{{Name: "Network", Value: network}}
+	for _, m := range p.Mounts {
+		access := "read-only"
+		if m.Writable {
+			access = "writable"
+		}
+		list = append(list, detail{Name: m.Target, Value: access})
 	}
 	return list
 }
