@@ -61,7 +61,9 @@ test: setup build ## every test that can run here; what cannot is named. RERUN=1
 	$(if $(RERUN),scripts/test-again.sh '$(PACKAGES)' $(TESTARGS),go test $(TESTARGS) $(PACKAGES))
 
 .PHONY: race
-race: ; go test $(RACE) ./... ## only the tests, with the race detector
+race: ## only the tests, with the race detector
+	@[ -n '$(RACE)' ] || { echo 'there is no race detector without gcc: apt-get install gcc libc6-dev, and CGO_ENABLED=1' >&2; exit 1; }
+	go test $(RACE) ./...
 
 .PHONY: e2e
 e2e: setup build ## only the end-to-end tests

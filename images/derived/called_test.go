@@ -7,20 +7,20 @@ import (
 	"cellblock/internal/fault"
 )
 
-// An owner is told of an image by the name that he gave it last, and only he.
+// An owner is told of an image by the first in the alphabet of the names that he gave it, whichever came last, and only he.
 func TestCalled(t *testing.T) {
 	w := newWorld(t, nil)
-	image := w.create("alice", "zoo", "polars").Image
+	image := w.create("alice", "ark", "polars").Image
 	called := func(owner, want string) {
 		t.Helper()
 		if got := w.Called(owner, image); got != want {
 			t.Errorf("%s calls it %q, want %q", owner, got, want)
 		}
 	}
-	called("alice", "zoo")
+	called("alice", "ark")
 	called("bob", image[:len(image)-len(":latest")])
 	w.create("bob", "his", "polars")
-	w.create("alice", "ark", "polars")
+	w.create("alice", "zoo", "polars")
 	called("alice", "ark")
 	called("bob", "his")
 	w.used[image] = true
@@ -52,5 +52,25 @@ func TestNamesThatAreTaken(t *testing.T) {
 		if err := w.Delete(t.Context(), "alice", name); fault.KindOf(err) != fault.Forbidden {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What an owner called an image before the server offered one of that name stays his to use and to delete.
+func TestDeleteOfANameThatTheServerHasLater(t *testing.T) {
+	w := newWorld(t, nil)
+	made := w.create("alice", "ml", "polars")
+	w.cfg.Bases = append(w.cfg.Bases, Base{Image: "ml:latest", Languages: []string{"python"}})
+	w.engine.add("ml:latest", "sha256:ml", 100, "python")
+	if got, err := w.Resolve(t.Context(), "alice", "python", "ml"); got != made.Image {
+		t.Errorf("ml is %q, %v", got, err)
+	}
+	if err := w.Delete(t.Context(), "alice", "ml"); err != nil {
+		t.Error(fault.Text(err))
+	}
+	if err := w.Delete(t.Context(), "alice", "ml"); fault.KindOf(err) != fault.Forbidden {
+		t.Errorf("the server's own: %v", err)
+	}
+	if left := w.engine.names(""); len(left) != 3 {
+		t.Errorf("the engine has %q", left)
 	}
 }

@@ -64,12 +64,24 @@ func (l *Library) KeepCollected(ctx context.Context, pause time.Duration) {
 type derivedImage struct {
 	Image
 	names []string
-	used  bool // a session runs in it
-	at    time.Time
+	// used tells that a session runs in it, wanted that one would, too, that has no kernel now.
+	used, wanted bool
+	at           time.Time
 }
 
-// Collect removes images that have not been used for MaxAge, and then makes room (see makeRoom). What sessions run in stays, and counts
-// as used now; what sessions without a kernel would run in counts as used when they last were.
+// orphanAge is how long an image is left alone that nobody has a name for and no session wants: one that has just been made gets both.
+const orphanAge = time.Hour
+
+// expired tells whether an image goes whatever room there is.
+func (l *Library) expired(i derivedImage) bool {
+	age := time.Since(i.at)
+	orphan := len(i.names) == 0 && !i.wanted && age > orphanAge
+	return !i.used && (orphan || l.cfg.MaxAge > 0 && age > l.cfg.MaxAge)
+}
+
+// Collect removes images that nobody has a name for and no session wants, those that have not been used for MaxAge, and then makes room
+// (see makeRoom). What sessions run in stays, and counts as used now; what sessions without a kernel would run in counts as used when
+// they last were.
 func (l *Library) Collect(ctx context.Context) error {
 	list, err := l.inventory(ctx)
 	if err != nil {
@@ -78,7 +90,7 @@ func (l *Library) Collect(ctx context.Context) error {
 	var kept []derivedImage
 	for _, i := range list {
 		gone := false
-		if l.cfg.MaxAge > 0 && !i.used && time.Since(i.at) > l.cfg.MaxAge {
+		if l.expired(i) {
 			if gone, err = l.take(ctx, i, i.names); err != nil {
 				return err
 			}
@@ -119,8 +131,10 @@ func (l *Library) inventory(ctx context.Context) (list []derivedImage, err error
 		if d.used || l.lastUsed(i.Name).IsZero() { // not noted: from now on
 			l.Used(i.Name)
 		}
-		if d.at = l.lastUsed(i.Name); kept[i.Name].After(d.at) {
-			d.at = kept[i.Name]
+		d.at = l.lastUsed(i.Name)
+		at, wanted := kept[i.Name]
+		if d.wanted = wanted; at.After(d.at) {
+			d.at = at
 		}
 		for _, o := range all {
 			if o.ID == i.ID && o.Name != i.Name {
@@ -148,18 +162,30 @@ func (l *Library) take(ctx context.Context, i derivedImage, names []string) (don
 		if err == nil {
 			continue
 		}
-		conflict := fault.KindOf(err) == fault.Conflict
-		for _, gone := range names[:n] {
-			err = errors.Join(err, l.cfg.Engine.Tag(ctx, i.Name, gone))
-		}
-		if conflict {
+		lost := l.giveBack(ctx, i.Name, names[:n])
+		if fault.KindOf(err) == fault.Conflict {
 			err = nil
 		}
-		return false, err
+		return false, errors.Join(err, lost)
 	}
 	if last {
 		l.forget(i.Name)
 		l.cfg.Logger.Info("an image that nobody uses is removed", "image", i.Name, "unused since", i.at.UTC().Format(time.RFC3339))
 	}
 	return true, nil
+}
+
+// giveBackTime bounds how long an image's names are given back.
+const giveBackTime = 30 * time.Second
+
+// giveBack gives an image names that were taken from it, also when ctx has ended. The error names those that are lost.
+func (l *Library) giveBack(ctx context.Context, image string, names []string) (lost error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	for _, name := range names {
+		if err := l.cfg.Engine.Tag(ctx, image, name); err != nil {
+			lost = errors.Join(lost, fault.New(fault.KindOf(err), "the image %s has lost its name %s: %w", image, name, err))
+		}
+	}
+	return lost
 }

@@ -1,8 +1,11 @@
 package derived
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,15 +139,68 @@ func TestCollectGoesOnWhereAnImageIsInUse(t *testing.T) {
 func TestCollectThatIsInterrupted(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.MaxBytes = 5 })
 	image := w.idle("alice", "a", 10)
-	w.engine.broken = image
+	w.engine.broken = map[string]func() error{image: func() error { return fault.New(fault.Unavailable, "the engine does not answer") }}
 	if err := w.Collect(t.Context()); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("got %v", err)
 	}
 	w.has("alice", "a")
-	w.engine.broken = ""
+	w.engine.broken = nil
 	w.collected()
 	w.has("alice")
 	if got := w.engine.names(Prefix); len(got) > 0 {
 		t.Errorf("left: %q", got)
 	}
+}
+
+// One that is cancelled half-way gives names back all the same.
+func TestCollectThatIsCancelled(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.MaxBytes = 5 })
+	image := w.idle("alice", "a", 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.engine.broken = map[string]func() error{image: func() error { cancel(); return ctx.Err() }}
+	if err := w.Collect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	w.has("alice", "a")
+}
+
+// A name that cannot be given back is not lost without a word.
+func TestCollectTellsOfNamesThatAreLost(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.MaxBytes = 5 })
+	image := w.idle("alice", "a", 10)
+	w.engine.broken = map[string]func() error{image: func() error {
+		w.engine.broken = map[string]func() error{w.shelf("alice") + "a": func() error { return fault.New(fault.Unavailable, "the engine does not answer") }}
+		return fault.New(fault.Conflict, "%s is in use", image)
+	}}
+	if err := w.Collect(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "lost its name "+w.shelf("alice")+"a") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What nobody has a name for goes once no session would run in it, however much room there is: a full disk has no use for it.
+func TestCollectOrphans(t *testing.T) {
+	w := newWorld(t, nil)
+	image := w.idle("alice", "a", 90)
+	w.kept[image] = time.Now().Add(-80 * time.Minute)
+	left := func(want int) {
+		t.Helper()
+		w.collected()
+		if got := w.engine.names(Prefix); len(got) != want {
+			t.Errorf("%q are left, want %d", got, want)
+		}
+	}
+	left(1) // it is wanted, and has a name
+	if err := w.Delete(t.Context(), "alice", "a"); err != nil {
+		t.Fatal(fault.Text(err))
+	}
+	left(1) // a session would run in it
+	clear(w.kept)
+	w.used[image] = true
+	left(1) // one runs in it
+	clear(w.used)
+	left(1) // just now
+	w.last(image, time.Now().Add(-orphanAge-time.Minute))
+	left(0)
+	w.idle("alice", "named", 90)
+	left(1)
 }

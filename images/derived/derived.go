@@ -243,16 +243,12 @@ func (l *Library) entry(name string, i Image, all []Image) Entry {
 	return e
 }
 
-// Delete takes a name from an owner. The image goes with its last name, or when no session uses it any more: then it is collected.
-// The error is NotFound for a name that is not his, Forbidden for one of the server's own.
+// Delete takes a name from an owner. The image goes with its last name, unless a session runs in it or would: then it is collected
+// once all of these are closed. The error is NotFound for a name that is not his, Forbidden for one of the server's own.
 func (l *Library) Delete(ctx context.Context, owner, name string) error {
-	if b, own := l.base(withTag(name)); own {
-		return fault.New(fault.Forbidden, "the image %s is the server's own, and not deleted by who uses it", b.Image).
-			WithHint("list_images shows which are yours")
-	}
 	e, err := l.find(ctx, owner, name)
 	if err != nil {
-		return err
+		return l.refuseBase(name, err)
 	}
 	if err := l.cfg.Engine.Remove(ctx, l.shelf(owner)+name); err != nil {
 		return err
@@ -277,6 +273,16 @@ func (l *Library) Delete(ctx context.Context, owner, name string) error {
 		return nil
 	}
 	return err
+}
+
+// refuseBase is what an owner is told of a name that was not found among his own: one of the server's may be meant.
+func (l *Library) refuseBase(name string, err error) error {
+	b, ok := l.base(withTag(name))
+	if kind := fault.KindOf(err); !ok || kind != fault.NotFound && kind != fault.Invalid {
+		return err
+	}
+	return fault.New(fault.Forbidden, "the image %s is the server's own, and not deleted by who uses it", b.Image).
+		WithHint("list_images shows which are yours")
 }
 
 // isOwned tells whether an owner has a name for an image.

@@ -55,7 +55,7 @@ var reasons = []struct {
 	kind fault.Kind
 	hint string
 }{
-	{[]string{"No space left on device", "ENOSPC"}, fault.Unavailable, "the engine's disk is full: the operator must make room; delete_image gives back what images take"},
+	{[]string{"No space left on device", "ENOSPC"}, fault.Unavailable, "the engine's disk is full: the operator must make room; images that you do not need go by delete_image, once the sessions in them are closed (close_session)"},
 	{[]string{"CERTIFICATE_VERIFY_FAILED", "ertificate verif", "CERT_", "ISSUER_CERT", "UNABLE_TO_VERIFY_LEAF", "server verification failed"}, fault.Unavailable,
 		"the certificate of the packages' index, or of a proxy before it, is not trusted; the operator can name who signed it (images_build.ca_file)"},
 	{[]string{"after connection broken by", "Temporary failure resolving", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN", "ENOTFOUND", "Connection refused",

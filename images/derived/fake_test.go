@@ -24,7 +24,7 @@ type fakeEngine struct {
 	inUse    map[string]bool  // by id
 	builds   []Build
 	building func(ctx context.Context, b Build, log io.Writer) error
-	broken   string // what cannot be removed
+	broken   map[string]func() error // by name: what its removal, or its being given, fails with
 }
 
 func newFake() *fakeEngine {
@@ -81,9 +81,12 @@ func (e *fakeEngine) Build(ctx context.Context, b Build, log io.Writer) error {
 	return nil
 }
 
-func (e *fakeEngine) Tag(_ context.Context, name, other string) error {
+func (e *fakeEngine) Tag(ctx context.Context, name, other string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.fail(ctx, other); err != nil {
+		return err
+	}
 	i, ok := e.images[name]
 	if !ok {
 		return fault.New(fault.Unavailable, "no image %s", name)
@@ -93,11 +96,11 @@ func (e *fakeEngine) Tag(_ context.Context, name, other string) error {
 	return nil
 }
 
-func (e *fakeEngine) Remove(_ context.Context, name string) error {
+func (e *fakeEngine) Remove(ctx context.Context, name string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if name == e.broken {
-		return fault.New(fault.Unavailable, "the engine does not answer")
+	if err := e.fail(ctx, name); err != nil {
+		return err
 	}
 	i := e.images[name]
 	others := 0
@@ -111,6 +114,14 @@ func (e *fakeEngine) Remove(_ context.Context, name string) error {
 	}
 	delete(e.images, name)
 	return nil
+}
+
+// fail is what comes of a request that is given up, or that is about a name with which something is wrong.
+func (e *fakeEngine) fail(ctx context.Context, name string) error {
+	if broken := e.broken[name]; broken != nil {
+		return broken()
+	}
+	return ctx.Err()
 }
 
 func (e *fakeEngine) names(prefix string) (names []string) {

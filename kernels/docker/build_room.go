@@ -114,7 +114,7 @@ func (e *engine) checkDisk(b Build, more int64) error {
 // diskFull is the error of an engine that has no room.
 func diskFull(format string, args ...any) *fault.Error {
 	return fault.New(fault.Unavailable, "the container engine's disk is full: "+format, args...).
-		WithHint("The operator must make room on it (docker system df); delete_image gives back what images take.")
+		WithHint("The operator must make room on it (docker system df); images that you do not need go by delete_image, once the sessions in them are closed (close_session).")
 }
 
 // noSpace tells whether an engine has failed because its disk is full. It says so in the system's words only.

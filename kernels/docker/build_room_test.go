@@ -21,7 +21,9 @@ import (
 // What steps write ends a build while they run, not only when they have ended.
 func TestBuildThatGrows(t *testing.T) {
 	onBuilders(t, func(t *testing.T, p *Provisioner, name string) {
-		_, err := p.BuildImage(t.Context(), Build{Name: name, Base: testImage, Network: "none", Limit: time.Hour, Size: 1 << 20,
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		_, err := p.BuildImage(ctx, Build{Name: name, Base: testImage, Network: "none", Limit: time.Hour, Size: 1 << 20,
 			Steps: []Step{sh("head -c 3000000 /dev/zero >/large; sleep 3000")}}, io.Discard)
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "may grow by 1 MiB") || !strings.Contains(fault.Hint(err), "max_bytes") {
 			t.Errorf("got %s", fault.Text(err))
@@ -40,7 +42,9 @@ func TestBuildLeavesRoomOnTheDisk(t *testing.T) {
 		if _, err := p.BuildImage(t.Context(), b, io.Discard); !full(err) {
 			t.Errorf("before: %s", fault.Text(err))
 		}
-		running, stop := p.known().watchBuild(t.Context(), "no container is looked at", b)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		running, stop := p.known().watchBuild(ctx, "no container is looked at", b)
 		<-running.Done()
 		if err := stop(); !full(err) {
 			t.Errorf("meanwhile: %s", fault.Text(err))
