@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"cellblock/internal/fault"
 	"cellblock/kernels"
 )
 
@@ -35,10 +34,7 @@ func (m *Manager) Account(ctx context.Context, o Owner, id string) (Account, err
 	}
 	past, storeErr := m.stored(ctx, o, id)
 	if err != nil && storeErr != nil {
-		if fault.KindOf(storeErr) != fault.NotFound {
-			err = storeErr
-		}
-		return Account{}, err
+		return Account{}, nowhere(err, storeErr)
 	}
 	a := accountOf(past)
 	if err == nil {

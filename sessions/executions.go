@@ -117,7 +117,7 @@ func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) 
 	past, storeErr := m.stored(ctx, o, id)
 	past.Held = past.Held && err != nil // what this process's session has let go of has ended
 	if err != nil && storeErr != nil {
-		return nil, err
+		return nil, nowhere(err, storeErr)
 	}
 	kept = kept[max(0, len(kept)-most):]
 	infos := []ExecutionInfo{}

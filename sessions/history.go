@@ -224,6 +224,15 @@ func (m *Manager) stored(ctx context.Context, o Owner, id string) (StoredSession
 	return m.cfg.Store.Session(ctx, o, id)
 }
 
+// nowhere is the error of a session that is neither in memory, which says err, nor in the store: what ails the store, where it is that
+// which keeps the session from being found.
+func nowhere(err, storeErr error) error {
+	if fault.KindOf(storeErr) != fault.NotFound {
+		return storeErr
+	}
+	return err
+}
+
 // restore makes an execution of what the store has of one.
 func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, error) {
 	if e.Ended.IsZero() {

@@ -97,7 +97,7 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]bool{},
-		bare: !caps.Images && caps.Filesystem == ""}
+		usage: usageSeen{turn: make(chan struct{}, 1)}, bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)
 	m.memory = newHostMemory(caps.Images)

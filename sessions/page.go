@@ -15,7 +15,7 @@ func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, l
 	s, err := m.find(ctx, o, id)
 	past, storeErr := m.stored(ctx, o, id)
 	if err != nil && storeErr != nil {
-		return nil, err
+		return nil, nowhere(err, storeErr)
 	}
 	in := func(number int) bool { return number >= from && number < from+limit }
 	known := map[int]bool{}
@@ -51,7 +51,7 @@ func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first
 	s, err := m.find(ctx, o, id)
 	past, storeErr := m.stored(ctx, o, id)
 	if err != nil && storeErr != nil {
-		return 0, err
+		return 0, nowhere(err, storeErr)
 	}
 	if err == nil {
 		s.mu.Lock()

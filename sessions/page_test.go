@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -54,4 +55,32 @@ func TestFirstExecution(t *testing.T) {
 			}
 		}
 	})
+}
+
+// broken is a store that cannot be read.
+type broken struct {
+	*storetest.Memory
+	err error
+}
+
+func (b broken) Session(context.Context, sessions.Owner, string) (sessions.StoredSession, error) {
+	return sessions.StoredSession{}, b.err
+}
+
+// A session that may be in a store that cannot be read is not said not to exist.
+func TestStoreThatCannotBeRead(t *testing.T) {
+	store := broken{storetest.NewMemory(), errors.New("no disk")}
+	m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+	defer m.Shutdown(context.Background())
+	for what, ask := range map[string]func() error{
+		"FirstExecution": func() error { _, err := m.FirstExecution(t.Context(), sessions.Alice, "s"); return err },
+		"ExecutionPage":  func() error { _, err := m.ExecutionPage(t.Context(), sessions.Alice, "s", 1, 5); return err },
+		"Executions":     func() error { _, err := m.Executions(t.Context(), sessions.Alice, "s", 5); return err },
+		"Execution":      func() error { _, err := m.Execution(t.Context(), sessions.Alice, "s", 1); return err },
+		"Account":        func() error { _, err := m.Account(t.Context(), sessions.Alice, "s"); return err },
+	} {
+		if err := ask(); !errors.Is(err, store.err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -44,3 +44,41 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 		}
 	})
 }
+
+// stuck is a store that counts until it is let go.
+type stuck struct {
+	*storetest.Memory
+	counts, goOn chan struct{}
+}
+
+func (s *stuck) Usage(context.Context) (sessions.Usage, error) {
+	close(s.counts)
+	<-s.goOn
+	return sessions.Usage{Sessions: 7}, nil
+}
+
+// Who asks while the store counts for somebody else gives up when his own time is over.
+func TestUsageDoesNotHoldOthersUp(t *testing.T) {
+	store := &stuck{storetest.NewMemory(), make(chan struct{}), make(chan struct{})}
+	m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+	defer m.Shutdown(context.Background())
+	first := make(chan sessions.Usage)
+	go func() {
+		u, _ := m.Usage(context.Background())
+		first <- u
+	}()
+	<-store.counts
+	over := errors.New("the time is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	if _, err := m.Usage(ctx); !errors.Is(err, over) {
+		t.Errorf("the second: %v", err)
+	}
+	close(store.goOn)
+	if u := <-first; u.Sessions != 7 {
+		t.Errorf("the first: %+v", u)
+	}
+	if u, err := m.Usage(t.Context()); u.Sessions != 7 || err != nil { // counted once: stuck would panic
+		t.Errorf("the third: %+v %v", u, err)
+	}
+}
