@@ -237,7 +237,7 @@ func TestSessionsCommands(t *testing.T) {
 	if out := run(0, "sessions", "ls"); strings.Contains(out, "two") {
 		t.Error(out)
 	}
-	wantText(t, run(0, "sessions", "ls", "--all"), "one", "two", "python     ended   1")
+	wantText(t, run(0, "sessions", "ls", "--all"), "one", "two", "python     -         -       ended   1")
 	wantText(t, run(0, "sessions", "show", "two"), "two · python · ended ", " ago: the session was closed · created ", "1      ok")
 	wantText(t, run(0, "logs", "two"), "two · python · closed · 1 cell", "the session was closed")
 	run(0, "sessions", "rm", "--delete-files", "one", "two")

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,25 @@ func decodeOutput(msg wire.Message, seq uint64) (Output, error) {
 	err := out.fill(c)
 	return out, err
 }
+
+// detach copies what shares the memory of a message of so many bytes, if it is a small part of it: who keeps outputs counts what they
+// have, and not what came with them.
+func (o *Output) detach(message int64) {
+	own := int64(len(o.Metadata) + len(o.Content))
+	for _, value := range o.Data {
+		own += int64(len(value))
+	}
+	if message <= 2*own+detached {
+		return
+	}
+	o.Metadata, o.Content = bytes.Clone(o.Metadata), bytes.Clone(o.Content)
+	for mime, value := range o.Data {
+		o.Data[mime] = bytes.Clone(value)
+	}
+}
+
+// detached is how many bytes of a message nobody minds who keeps its output: those around it.
+const detached = 1 << 10
 
 // member takes one member of a message's content. What is large shares the message's memory. Nothing here lets c escape: of the
 // messages that it is for there are many.

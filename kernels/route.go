@@ -36,6 +36,7 @@ func (c *Client) route(m stream.Message, msg wire.Message, size int64) error {
 	if err != nil {
 		return err
 	}
+	out.detach(size)
 	c.deliver(msg.Parent.MsgID, out, size)
 	return nil
 }

@@ -64,7 +64,7 @@ func (a *area) add(out kernels.Output) {
 	case kernels.OutputUpdate:
 		if shown := a.byID[out.DisplayID]; shown != nil {
 			a.held -= bundleSize(shown.out.Data)
-			shown.out.Data, shown.out.Metadata, shown.index = out.Data, out.Metadata, a.index
+			shown.out.Data, shown.index = out.Data, a.index
 			a.hold(shown)
 			return
 		}
@@ -115,6 +115,7 @@ func (a *area) addItem(out kernels.Output) {
 // hold counts an item's bundle, and lets go of its large forms if there is no room for them.
 func (a *area) hold(it *item) {
 	size := bundleSize(it.out.Data)
+	it.out.Metadata = nil // nobody shows it
 	if it.tooMuch = a.held+size > maxHeld && size > largeForm; it.tooMuch {
 		small := mimeBundle{}
 		for mime, value := range it.out.Data {
@@ -122,7 +123,7 @@ func (a *area) hold(it *item) {
 				small[mime] = bytes.Clone(value) // it shares the memory of the large ones
 			}
 		}
-		it.out.Data, it.out.Metadata, size = small, bytes.Clone(it.out.Metadata), bundleSize(small)
+		it.out.Data, size = small, bundleSize(small)
 	}
 	a.held += size
 }

@@ -458,3 +458,17 @@ func TestImageNamesItsOriginal(t *testing.T) {
 		}
 	}
 }
+
+// A kernel may send as many links as it likes, and each is compared with all that are kept.
+func TestLongChainIsCutShort(t *testing.T) {
+	e := kernels.ExecError{Name: "E", Value: "end"}
+	for i := range 1000 {
+		e.Traceback = append(e.Traceback, "File /usr/lib/python3/dist-packages/x.py:3, in g()\n----> 3 g()", fmt.Sprintf("KeyError: %d", i),
+			"\nThe above exception was the direct cause of the following exception:\n")
+	}
+	e.Traceback = append(e.Traceback, "Cell In[1], line 1\n----> 1 g()", "E: end")
+	got := errorText(e, 0)
+	if n := strings.Count(got, "Before that"); n != maxFrames || !strings.Contains(got, "E: end") {
+		t.Errorf("%d causes are told, want %d:\n%s", n, maxFrames, got)
+	}
+}

@@ -105,7 +105,9 @@ func running(body []string) []string {
 // message takes what is not a frame: the exception itself, or how it is linked to the next.
 func (t *traceback) message(lines []string) {
 	if len(t.frames) == 0 && t.begin >= 0 && linked.MatchString(lines[0]) {
-		t.inner = append(t.inner, t.lines[len(t.lines)-1])
+		if len(t.inner) < maxFrames { // each is compared with all others
+			t.inner = append(t.inner, t.lines[len(t.lines)-1])
+		}
 		t.lines, t.begin = t.lines[:t.begin], -1
 		return
 	}

@@ -167,3 +167,19 @@ func TestReaderStopsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// What code sends to a widget counts as what it shows does: nothing else bounds it.
+func TestRecordCountsMessagesOfAnyType(t *testing.T) {
+	r := newRecord(1<<20, 1, "")
+	for range 100 {
+		r.append(kernels.Output{Kind: kernels.OutputOther, Type: "comm_msg", Content: make([]byte, 64<<10)})
+	}
+	r.end()
+	held := 0
+	for _, out := range readAll(r, &cursor{}) {
+		held += len(out.Content)
+	}
+	if held == 0 || held > 1<<20 || int64(held) > r.size() {
+		t.Errorf("it holds %d bytes, and says %d", held, r.size())
+	}
+}

@@ -63,7 +63,7 @@ func (t tally) notices() []kernels.Output {
 const overhead = 256
 
 func outputSize(out kernels.Output) int64 {
-	size := overhead + len(out.Text) + len(out.Metadata)
+	size := overhead + len(out.Text) + len(out.Metadata) + len(out.Type) + len(out.Content)
 	for mime, data := range out.Data {
 		size += len(mime) + len(data)
 	}

@@ -18,6 +18,9 @@ func notOffered(ctx context.Context, c *client.Client, tool string, err error) e
 	if fault.KindOf(err) != fault.Internal { // the server, or what is before it, has said why
 		return err
 	}
+	if tool != mcpserver.ExecuteFile && strings.HasPrefix(tool, executePrefix) {
+		return err // of a language, which no group of tools brings
+	}
 	list, listErr := c.ListTools(ctx, mcp.ListToolsRequest{})
 	if listErr != nil || slices.ContainsFunc(list.Tools, func(t mcp.Tool) bool { return t.Name == tool }) {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -115,4 +116,20 @@ func BenchmarkText(b *testing.B) {
 			b.Fatal("no text")
 		}
 	}
+}
+
+// Who keeps a text counts its length, and not the escapes that it was made of.
+func TestTextHoldsNoRoom(t *testing.T) {
+	const length = 1 << 20
+	value := []byte(`"` + strings.Repeat(`\u0061`, length) + `"`)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	text, ok := Text(value)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); !ok || len(text) != length || held > 2*length {
+		t.Errorf("%v: a text of %d bytes holds %d", ok, len(text), held)
+	}
+	runtime.KeepAlive(value)
 }

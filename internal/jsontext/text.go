@@ -45,6 +45,9 @@ func unescape(b []byte, escape int) string {
 		escape = bytes.IndexByte(b, '\\')
 	}
 	text.Write(b)
+	if text.Cap() > 2*text.Len() {
+		return strings.Clone(text.String()) // else who keeps it would keep all that room
+	}
 	return text.String()
 }
 

@@ -95,24 +95,33 @@ func (u *unreliable) keep(conns ...net.Conn) bool {
 	return true
 }
 
+// cuts tells whether this request is where the engine goes away. It has the request whole then, and answers nobody; nor does it take
+// anybody who has noticed.
+func (u *unreliable) cuts(request []byte, front, back net.Conn) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.when == "" || !bytes.Contains(request, []byte(u.when)) {
+		return false
+	}
+	u.when, u.down = "", true
+	_ = front.Close()
+	_, _ = back.Write(request)
+	for c := range u.conns {
+		_ = c.Close()
+	}
+	return true
+}
+
 // forward passes requests on until the one that cuts.
 func (u *unreliable) forward(front, back net.Conn) {
 	defer back.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := front.Read(buf)
-		u.mu.Lock()
-		cut := u.when != "" && bytes.Contains(buf[:n], []byte(u.when))
-		u.mu.Unlock()
-		if cut {
-			_ = front.Close()
-		}
-		if _, werr := back.Write(buf[:n]); err != nil || werr != nil {
+		if u.cuts(buf[:n], front, back) {
 			return
 		}
-		if cut {
-			// The engine has the request whole and answers nobody.
-			u.cut("", true)
+		if _, werr := back.Write(buf[:n]); err != nil || werr != nil {
 			return
 		}
 	}
