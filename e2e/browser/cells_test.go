@@ -1,10 +1,7 @@
 package browser
 
 import (
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -110,88 +107,4 @@ func TestConnectionLostAndFound(t *testing.T) {
 	if p.count(".cell") != away+2 || strings.Count(p.text("#c2 .outputs"), "the end") != 1 || strings.Count(p.text("#c2 .outputs"), "line 3\n") != 1 {
 		t.Errorf("%d cells, the second shows\n%s", p.count(".cell"), p.text("#c2 .outputs"))
 	}
-}
-
-// line carries connections to a server, until it is cut.
-type line struct {
-	addr, target string
-	mu           sync.Mutex
-	down         bool
-	open         map[net.Conn]bool
-}
-
-func newLine(t *testing.T, target string) *line {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &line{addr: listener.Addr().String(), target: target, open: map[net.Conn]bool{}}
-	var carried sync.WaitGroup
-	carried.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			carried.Go(func() { l.carry(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		l.cut()
-		carried.Wait()
-	})
-	return l
-}
-
-// carry connects one end to the other until either, or the line, ends.
-func (l *line) carry(near net.Conn) {
-	defer near.Close()
-	far, err := net.Dial("tcp", l.target)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	if !l.add(near, far) {
-		return
-	}
-	var back sync.WaitGroup
-	back.Go(func() {
-		_, _ = io.Copy(near, far) // however it ends, it has ended
-		near.Close()
-	})
-	_, _ = io.Copy(far, near)
-	far.Close()
-	back.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, near)
-	delete(l.open, far)
-}
-
-// add notes a connection, unless the line is cut.
-func (l *line) add(ends ...net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, end := range ends {
-		l.open[end] = true
-	}
-	return !l.down
-}
-
-// cut ends all connections, and lets none through until mend.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = true
-	for end := range l.open {
-		end.Close()
-	}
-}
-
-func (l *line) mend() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = false
 }

@@ -130,3 +130,49 @@ func TestSessionsByKeys(t *testing.T) {
 	p.until("location.pathname === '/s/plums'")
 	p.untilText("h1", "plums")
 }
+
+// Who closes the form of a new session stays where he is, and is told what went wrong; a form that is sent again says nothing old.
+func TestFormThatIsClosed(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	p.until("document.getElementById('sessions')")
+	p.expects("400")
+	eval[bool](p, `(() => {
+		const ask = fetch;
+		globalThis.fetch = async (path, options) => {
+			if (path === '/sessions') await globalThis.gate;
+			return ask(path, options);
+		};
+		globalThis.shut = () => { globalThis.gate = new Promise((go) => { globalThis.letGo = go; }); };
+		navigation.addEventListener('navigate', () => { globalThis.left = true; });
+		return true;
+	})()`)
+	send := func(id string) {
+		eval[bool](p, "(document.querySelector('dialog [name=session_id]').value = "+quoted(id)+") !== null")
+		p.click("dialog button.primary")
+	}
+	giveUp := func() {
+		p.until("document.querySelector('dialog button.primary').disabled")
+		p.do(chromedp.KeyEvent(kb.Escape))
+		p.until("!document.querySelector('dialog')")
+		eval[bool](p, "letGo() ?? true")
+	}
+	p.click("#new")
+	send("..")
+	p.untilText("dialog [role=alert]", "is not allowed")
+	eval[bool](p, "shut() ?? true")
+	send("figs")
+	if said := p.text("dialog [role=alert]"); said != "" {
+		t.Errorf("while it is sent again the form says %q", said)
+	}
+	giveUp()
+	p.untilText("tr[data-id=figs] .state", "idle")
+	p.click("#new")
+	eval[bool](p, "shut() ?? true")
+	send("..")
+	giveUp()
+	p.untilText(".toast.problem", "is not allowed")
+	if eval[bool](p, "globalThis.left ?? false") {
+		t.Error("the page went to the session that was given up")
+	}
+}

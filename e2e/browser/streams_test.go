@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -62,4 +63,75 @@ func TestNoSharedWorker(t *testing.T) {
 	p.untilText("#c3 .outputs", "third")
 	p.open("/")
 	p.untilText("tr[data-id=alone] .state", "idle")
+}
+
+// timers has a page keep its long timers until hurry is called, and wait for answers a twentieth of the time; and let a test speak
+// for the server of the stream.
+const timers = `
+delete globalThis.SharedWorker;
+const {setTimeout: set, clearTimeout: clear, EventSource: Source} = globalThis, timeout = AbortSignal.timeout, far = 1e9;
+globalThis.late = new Map();
+let count = far;
+globalThis.setTimeout = (run, ms, ...args) => {
+  if (!(ms > 30000)) return set(run, ms, ...args);
+  late.set(++count, run);
+  return count;
+};
+globalThis.clearTimeout = (id) => late.delete(id) || clear(id);
+globalThis.hurry = () => [...late].forEach(([id, run]) => late.delete(id) && run());
+globalThis.EventSource = class extends Source {
+  constructor(...args) {
+    super(...args);
+    globalThis.source = this;
+  }
+};
+AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
+`
+
+// A stream whose path has died without a word is given up when not even its beat comes, and a change of it that is not answered does
+// not hold up all later ones.
+func TestPathDiesSilently(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "silent", "print('first')")
+	line := newLine(t, strings.TrimPrefix(s.base, "http://"))
+	p := (&site{s.Server, "http://" + line.addr}).stranger(t)
+	p.expects("ERR_", "Failed to fetch")
+	p.do(chromedp.Navigate(strings.Replace(s.link(t), s.base, p.site.base, 1)), chromedp.WaitVisible("#main h1"))
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(timers).Do(ctx)
+		return err
+	}))
+	p.open("/s/silent")
+	s.python(t, c, "silent", "print('second')")
+	p.untilText("#c2 .outputs", "second")
+	for _, event := range []string{"beat", "none"} {
+		restarted := eval[bool](p, `(() => {
+			const before = [...late.keys()].join();
+			source.dispatchEvent(new MessageEvent('`+event+`', {data: '0'}));
+			return late.size > 0 && before !== [...late.keys()].join();
+		})()`)
+		if restarted != (event == "beat") {
+			t.Errorf("%s: the page waits anew: %v", event, restarted)
+		}
+	}
+	line.deaden()
+	s.python(t, c, "silent", "print('third')")
+	if p.count("#c3") != 0 {
+		t.Fatal("the stream is not dead")
+	}
+	eval[bool](p, "hurry() ?? true")
+	p.untilText("#c3 .outputs", "third")
+
+	eval[bool](p, `(() => {
+		const ask = fetch;
+		globalThis.fetch = (path, options) => path !== '/live' ? ask(path, options) : new Promise((_, no) => {
+			globalThis.asked = true;
+			options.signal?.addEventListener('abort', () => no(options.signal.reason));
+		});
+		return true;
+	})()`)
+	p.click("#tab-resources")
+	p.until("globalThis.asked")
+	p.until("document.getElementById('memory-now').textContent !== ''")
 }

@@ -176,7 +176,7 @@ func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView 
 	e, err := b.v.Sessions.Execution(ctx, b.owner, b.id, info.Number)
 	if err != nil {
 		view.Code = render.Code("", info.Code)
-		view.Failure, view.Hint = fault.BodyOf(err).Message, fault.Hint(err)
+		view.fails(err)
 		return view
 	}
 	view.Code = codeOf(e, info)
@@ -293,11 +293,16 @@ func viewOf(info sessions.ExecutionInfo) cellView {
 	}
 	view.Status, view.Label = statusOf(info)
 	if info.Err != nil {
-		view.Failure, view.Hint = fault.BodyOf(info.Err).Message, fault.Hint(info.Err)
+		view.fails(info.Err)
 	} else if death := info.Result.Death; death != nil && info.Result.Status == kernels.StatusDied {
 		view.Failure = death.Cause
 	}
 	return view
+}
+
+func (c *cellView) fails(err error) {
+	body := bodyForPeople(err)
+	c.Failure, c.Hint = body.Message, body.Hint
 }
 
 func countLines(code string) (n int) {

@@ -191,11 +191,16 @@ func TestWhatPagesShowIsNoUse(t *testing.T) {
 		}
 		return info.LastUsed
 	}
-	before := used()
+	before, shown := used(), map[string]int{}
 	for _, r := range p.viewer.table {
 		method, path, _ := strings.Cut(strings.NewReplacer("{id}", "s", "{number}", "1", "{$}", "").Replace(r.pattern), " ")
 		if method == http.MethodGet && strings.HasPrefix(path, "/s/") && !strings.Contains(path, "{") {
-			ann.send(method, path+"?from=1&to=1", nil)
+			shown[strings.TrimPrefix(path, "/s/s")] = ann.send(method, path+"?from=1&to=1", nil).Code
+		}
+	}
+	for _, part := range []string{"", "/cells", "/variables", "/details"} {
+		if shown[part] != http.StatusOK {
+			t.Errorf("the page's %q: %d of %v", part, shown[part], shown)
 		}
 	}
 	if now := used(); !now.Equal(before) {

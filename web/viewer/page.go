@@ -98,8 +98,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 
 // fail answers with an error, as a page or as JSON.
 func (v *Viewer) fail(w http.ResponseWriter, r *http.Request, err error) {
-	body := fault.BodyOf(err)
-	body.Hint = hintForPeople(body.Hint)
+	body := bodyForPeople(err)
 	if body.Kind == fault.Internal {
 		v.Logger.Error("a page failed", "path", r.URL.Path, "error", err)
 	}

@@ -4,13 +4,36 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"cellblock/internal/fault"
 )
 
-// toolWords are what only models know: tools, and what they are given.
+// Hints of the sessions are written for models, which call tools. People have buttons, and are told of those.
+
+// peopleWords are the words of hints, and what is said for them here. Longer ones stand before those that they begin with.
+var peopleWords = strings.NewReplacer(
+	" (create_image)", "",
+	" (close_session keeps its files)", "",
+	"close_session one", "close one",
+	"close_session this one", "close this one",
+	"another session_id", "another session",
+	", or interrupt_session", ", or interrupt it",
+	"call again", "try again",
+)
+
+// toolWords are what only models know, and no word of ours stands for: tools, and what they are given.
 var toolWords = regexp.MustCompile(`\b((call|create|delete|execute|get|inspect|install|interrupt|list|read|restart|restore|write|close)_[a-z_]+|session_id)\b`)
 
-// hintForPeople is a hint of the sessions', which are written for models, without the advice to call tools.
+// hintForPeople is a hint in the words of people, without what only tools can do.
 func hintForPeople(hint string) string {
-	clauses := strings.Split(hint, "; ")
-	return strings.Join(slices.DeleteFunc(clauses, toolWords.MatchString), "; ")
+	clauses := strings.Split(peopleWords.Replace(hint), "; ")
+	left := strings.Join(slices.DeleteFunc(clauses, toolWords.MatchString), "; ")
+	return strings.TrimPrefix(left, "or ") // to what is gone
+}
+
+// bodyForPeople is what people are told of an error.
+func bodyForPeople(err error) fault.Body {
+	body := fault.BodyOf(err)
+	body.Hint = hintForPeople(body.Hint)
+	return body
 }

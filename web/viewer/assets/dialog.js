@@ -1,3 +1,5 @@
+import {tell} from './toast.js';
+
 // The first button is the one that Enter presses; the style sheet puts it last. Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
 function dialog(title, content, buttons) {
   const box = document.createElement('dialog');
@@ -27,22 +29,25 @@ export async function confirm(title, text, action) {
   return value === 'yes';
 }
 
-// ask shows a form's content and runs work with its FormData. Where that fails the form stays as it was filled in, and says why.
+// ask shows a form's content and runs work with its FormData, and resolves to whether that was done. Where it fails the form stays as
+// it was filled in, and says why. Who closes the form meanwhile wants nothing more of it, but is told of a failure still.
 export async function ask(title, content, action, work) {
   const wrong = Object.assign(paragraph(''), {className: 'problem'});
   wrong.setAttribute('role', 'alert');
   content.append(wrong);
   const asked = dialog(title, content, [[action, 'yes', 'primary'], ['Cancel', '', 'quiet']]);
-  const form = wrong.closest('form'), button = form.querySelector('button.primary');
+  const form = wrong.closest('form'), box = form.closest('dialog'), button = form.querySelector('button.primary');
   form.addEventListener('submit', async (event) => {
     if (event.submitter !== button) return;
     event.preventDefault();
     button.disabled = true;
+    wrong.textContent = '';
     try {
       await work(new FormData(form));
-      form.closest('dialog').close('yes');
+      box.close('yes');
     } catch (error) {
-      wrong.textContent = error.hint ? `${error.message}. ${error.hint}` : error.message;
+      if (!box.open) tell.problem(error);
+      else wrong.textContent = error.hint ? `${error.message}. ${error.hint}` : error.message;
     }
     button.disabled = false;
   });

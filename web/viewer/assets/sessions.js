@@ -95,10 +95,11 @@ body.addEventListener('click', async (event) => {
 
 const form = document.getElementById('new-form');
 async function begin() {
-  await ask('New session', document.importNode(form.content, true), 'Start', async (data) => {
-    const {session_id: id} = await post('/sessions', Object.fromEntries(data));
-    location.assign(`/s/${id}`);
+  let id;
+  const begun = await ask('New session', document.importNode(form.content, true), 'Start', async (data) => {
+    ({session_id: id} = await post('/sessions', Object.fromEntries(data)));
   });
+  if (begun) location.assign(`/s/${id}`);
 }
 document.getElementById('new')?.addEventListener('click', begin);
 

@@ -3,8 +3,11 @@
 //
 // A subscription is {id, topic, after}. The server sends, with each event, where its subscription then stands. When the list changes
 // it is told so, and the stream of all others goes on; when the connection is lost, or the server knows the stream no more, a new
-// EventSource goes on from where each stands, so that nothing is missed and nothing comes twice.
+// EventSource goes on from where each stands, so that nothing is missed and nothing comes twice. A connection whose path has died is
+// lost as well, though no browser says so: nothing comes of it, not even the beat that the server sends every 15 seconds.
 const most = 256; // subscriptions of one stream: more are refused
+const silence = 40_000; // ms without a word of a stream that is lost
+const patience = 10_000; // ms that an answer may take
 
 export class Stream {
   csrf = ''; // the token of the pages' sign-in
@@ -16,6 +19,7 @@ export class Stream {
   #asking = false;
   #changing = 0;
   #wait = 1000;
+  #silent = 0; // ends a source that is not heard
   #deliver;
   #link;
 
@@ -65,12 +69,12 @@ export class Stream {
 
   async #ask(change) {
     const headers = {'Content-Type': 'application/json', Accept: 'application/json', 'X-CSRF-Token': this.csrf};
-    const answer = await fetch('/live', {method: 'POST', headers, body: JSON.stringify(change)});
+    const answer = await fetch('/live', {method: 'POST', headers, body: JSON.stringify(change), signal: AbortSignal.timeout(patience)});
     return answer.ok && (await answer.json()).changed;
   }
 
   #open() {
-    this.#source?.close();
+    this.#end(this.#source);
     this.#source = null;
     this.#name = '';
     const list = this.#numbered = this.#list();
@@ -81,15 +85,19 @@ export class Stream {
       query.append('after', s.after);
     }
     const source = this.#source = new EventSource(`/live?${query}`);
+    this.#hear(source);
     source.onopen = () => {
       this.#wait = 1000;
       this.#link('up');
     };
+    source.addEventListener('beat', () => this.#hear(source));
     source.addEventListener('stream', ({data}) => {
+      this.#hear(source);
       this.#name = JSON.parse(data);
       this.#settle();
     });
     source.onmessage = (message) => {
+      this.#hear(source);
       const {sub, after, event, data} = JSON.parse(message.data);
       const s = list[sub];
       if (!s) return; // it was given up
@@ -97,20 +105,33 @@ export class Stream {
       this.#deliver(s.id, event, data, after);
     };
     source.addEventListener('signedout', () => {
-      source.close();
+      this.#end(source);
       this.#link('signedout');
     });
-    source.onerror = () => {
-      source.close();
-      this.#link('down');
-      this.#lost(source);
-    };
+    source.onerror = () => this.#fail(source);
+  }
+
+  // #hear waits for the next word of a source.
+  #hear(source) {
+    clearTimeout(this.#silent);
+    this.#silent = setTimeout(() => this.#fail(source), silence);
+  }
+
+  #end(source) {
+    clearTimeout(this.#silent);
+    source?.close();
+  }
+
+  #fail(source) {
+    this.#end(source);
+    this.#link('down');
+    this.#lost(source);
   }
 
   // #lost finds out what a stream has met that ended: the end of the sign-in, or a server, or a network, that is not itself yet.
   async #lost(source) {
     this.#name = '';
-    const answer = await fetch('/live/state', {headers: {Accept: 'application/json'}}).catch(() => null);
+    const answer = await fetch('/live/state', {headers: {Accept: 'application/json'}, signal: AbortSignal.timeout(patience)}).catch(() => null);
     if (this.#source !== source) return;
     if (answer?.status === 401) {
       this.#link('signedout');

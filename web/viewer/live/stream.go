@@ -17,7 +17,7 @@ import (
 const (
 	// MaxSubscriptions bounds those of one stream.
 	MaxSubscriptions = 256 // of all tabs of a browser, four and less of each; stream.js has it, too
-	// heartbeat is how often something is sent on a quiet stream, so that one that was cut off is noticed.
+	// heartbeat is how often a beat is sent, so that a stream that was cut off is noticed at both ends. stream.js knows it, too.
 	heartbeat = 15 * time.Second
 	// writeTimeout is how long a browser may take to read what was sent.
 	writeTimeout = 30 * time.Second
@@ -153,7 +153,7 @@ func (s *stream) run(holds func() bool) {
 				s.end()
 				return
 			}
-			s.buf.WriteString(":\n\n")
+			s.buf.WriteString("event: beat\ndata: 0\n\n") // a comment would not reach the page
 		case <-s.ctx.Done():
 			if !holds() {
 				s.end()

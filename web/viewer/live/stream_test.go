@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -230,4 +231,17 @@ func TestReaderGoesAway(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the topic goes on")
 	}
+}
+
+// A quiet stream is heard of: by an event, as pages do not get to see comments.
+func TestBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*heartbeat+time.Second)
+		defer cancel()
+		w := httptest.NewRecorder()
+		new(Streams).Serve(ctx, w, "ann", []Subscription{{Topic: count(0)}}, always)
+		if beats := strings.Count(w.Body.String(), "event: beat\ndata: 0\n\n"); beats != 2 {
+			t.Errorf("%d beats in %q", beats, w.Body)
+		}
+	})
 }
