@@ -463,7 +463,7 @@ func TestImageNamesItsOriginal(t *testing.T) {
 func TestLongChainIsCutShort(t *testing.T) {
 	e := kernels.ExecError{Name: "E", Value: "end"}
 	for i := range 1000 {
-		e.Traceback = append(e.Traceback, "File /usr/lib/python3/dist-packages/x.py:3, in g()\n----> 3 g()", fmt.Sprintf("KeyError: %d", i),
+		e.Traceback = append(e.Traceback, "File /usr/lib/python3/dist-packages/x.py:3, in g()\n----> 3 g()", fmt.Sprintf("KeyError: %03d", i),
 			"\nThe above exception was the direct cause of the following exception:\n")
 	}
 	e.Traceback = append(e.Traceback, "Cell In[1], line 1\n----> 1 g()", "E: end")
