@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	random "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -120,6 +121,7 @@ func inContainer(t *testing.T, e engineCLI, name string) (address string) {
 	}
 	build := exec.Command(filepath.Join(rig.Root(t), "scripts", "server-image.sh"))
 	build.Env = rig.Environment("DOCKER_HOST="+e.host, "ENGINE=docker", "TAG="+name)
+	t.Cleanup(func() { _ = e.command("rmi", "--force", name).Run() }) // also of one that is interrupted
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("server-image.sh: %v\n%s", err, out)
 	}
@@ -152,15 +154,20 @@ func inContainer(t *testing.T, e engineCLI, name string) (address string) {
 	return address
 }
 
-// freeAddress is one of this machine where nobody listens.
+// freeAddress is one of this machine where nobody listens. Its port is below those that Linux gives to whoever asks for any, so that
+// nobody gets it before the container does.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+random.IntN(10_000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal(err)
+	return ""
 }
 
 // awaitReady follows what a server says until it is ready.
@@ -185,7 +192,7 @@ func (e engineCLI) awaitReady(t *testing.T, name string) {
 	t.Fatalf("the server ended before it was ready:\n%s", said.String())
 }
 
-// remove stops a server's container as an operator does, and removes it with its image and its volume.
+// remove stops a server's container as an operator does, and removes it with its volume.
 func (e engineCLI) remove(t *testing.T, name string) {
 	_ = e.command("stop", "--time=60", name).Run()
 	logs, _ := e.command("logs", name).CombinedOutput()
@@ -197,7 +204,6 @@ func (e engineCLI) remove(t *testing.T, name string) {
 	}
 	_ = e.command("rm", "--force", name).Run()
 	_ = e.command("volume", "rm", "--force", name).Run()
-	_ = e.command("rmi", "--force", name).Run()
 }
 
 // read returns what a container's file holds; there is no program in there that could print it.

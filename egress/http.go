@@ -144,8 +144,9 @@ func (d *Door) plainProxy(host string, port uint16) *url.URL {
 
 // tunnel serves CONNECT.
 func (d *Door) tunnel(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	in, buffered, err := w.(http.Hijacker).Hijack() // first: a client that sends its last early would be taken for one that is gone
+	in, buffered, err := http.NewResponseController(w).Hijack() // first: a client that sends its last early would be taken for one that is gone
 	if err != nil {
+		refuse(w, fault.New(fault.Unavailable, "the connection cannot be led through: %w", err)) // else it is said to be
 		return
 	}
 	defer in.Close()
@@ -229,8 +230,9 @@ func refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, err)
 		return
 	}
-	conn, _, failed := w.(http.Hijacker).Hijack()
+	conn, _, failed := http.NewResponseController(w).Hijack()
 	if failed != nil {
+		refuse(w, err)
 		return
 	}
 	defer conn.Close()

@@ -122,6 +122,25 @@ func TestRefusalSaysWhoRefuses(t *testing.T) {
 	}
 }
 
+// What is refused is answered so also where the connection cannot be taken over: silence there is a 200.
+func TestRefusalWithoutTheConnection(t *testing.T) {
+	g, err := New(Config{Interfaces: func() ([]net.Addr, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := g.Door(Who{Subject: "ada", Session: "s", Profile: "p"}, rules(t, local("127.0.0.1:1")))
+	for want, r := range map[int]*http.Request{
+		http.StatusForbidden:  httptest.NewRequest(http.MethodGet, "http://other.test/", nil),
+		http.StatusBadGateway: httptest.NewRequest(http.MethodConnect, "other.test:443", nil),
+	} {
+		w := httptest.NewRecorder() // it cannot be taken over
+		way.request(t.Context(), w, r)
+		if w.Code != want || !strings.HasPrefix(w.Body.String(), "cellblock: ") {
+			t.Errorf("%s: %d %q", r.Method, w.Code, w.Body)
+		}
+	}
+}
+
 func TestNoProtocolIsSwitchedTo(t *testing.T) {
 	s := serve(t)
 	d := open(t, local("127.0.0.1"), Config{})

@@ -21,7 +21,7 @@ func (s *service) bounds(profile string) bounds {
 	l := cfg.Profiles[profile].Limits
 	b := bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
 	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
-	b.network.host = cfg.Provisioner != nil && !cfg.Provisioner.Capabilities().Images
+	b.network.host = s.onHost()
 	for _, m := range cfg.Profiles[profile].Mounts {
 		if m.Writable {
 			b.writable = append(b.writable, m.Target)
@@ -30,11 +30,11 @@ func (s *service) bounds(profile string) bounds {
 	return b
 }
 
-// deniedHint says whose a folder is that a kernel may write to, and its user may not.
+// deniedHint says whose a folder is that a kernel may write to, where its user may not do what it has tried.
 func (b bounds) deniedHint(text string) string {
 	for _, folder := range b.writable {
 		if strings.Contains(text, "'"+folder+"'") || strings.Contains(text, "'"+folder+"/") {
-			return folder + " is a folder of the server's host, and not writable for the kernels' user (kernel_uid): its operator can change that. Write to /workspace meanwhile."
+			return folder + " is a folder of the server's host, whose permissions keep the kernels' user (kernel_uid) from this: its operator can change them."
 		}
 	}
 	return ""

@@ -26,10 +26,10 @@ func TestHintWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// A folder of the host that is writable in the profile, and not to the kernels' user, is its operator's to mend.
+// A folder of the host that is writable in the profile, and of which the kernels' user may not do something, is its operator's to mend.
 func TestHintWhereAFolderCannotBeWritten(t *testing.T) {
 	with := bounds{writable: []string{"/out"}}
-	const denied = "/out is a folder of the server's host, and not writable for the kernels' user (kernel_uid): its operator can change that. Write to /workspace meanwhile."
+	const denied = "/out is a folder of the server's host, whose permissions keep the kernels' user (kernel_uid) from this: its operator can change them."
 	for _, tt := range []struct {
 		within            bounds
 		name, value, want string

@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/auth"
+	"cellblock/egress"
 	"cellblock/images/derived"
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
@@ -219,10 +222,17 @@ func (s *service) install(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		"restore_session runs the earlier cells again.", text, id, info.Generation)), nil
 }
 
-// imageOfSession is what an image is called that a session's owner has not named. Ids may begin as no name of an image does.
+// imageOfSession is what an image is called that a session's owner has not named. Ids may begin as no name of an image does, and one
+// that is too long for a name ends with a hash of it instead.
 func imageOfSession(id string) string {
+	const most = 64
 	name := "session-" + id
-	return name[:min(len(name), 64)]
+	if len(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(id))
+	end := "-" + hex.EncodeToString(sum[:4])
+	return name[:most-len(end)] + end
 }
 
 // imageCaller is who calls an images tool, and the library, if there is one.
@@ -235,16 +245,22 @@ func (s *service) imageCaller(ctx context.Context, a *arguments) (sessions.Owner
 	return owner, s.Images, err
 }
 
-// withoutImages says how a caller gets packages where there are no images: from a cell, in a profile of his that has a network.
+// withoutImages says how a caller gets packages where there are no images: from a cell, in a profile of his that reaches their indexes
+// and whose sessions last.
 func (s *service) withoutImages(ctx context.Context) string {
-	open := networkOf(s.Sessions.Config(), "").elsewhere
-	open = slices.DeleteFunc(open, func(profile string) bool { return s.permit(ctx)(profile) != nil })
+	permit := s.permit(ctx)
+	var open []string
+	for name, p := range s.Sessions.Config().Profiles {
+		if p.Network.Mode == egress.Internet && !p.Once && permit(name) == nil {
+			open = append(open, name)
+		}
+	}
 	operator := "the operator can install packages on the host, or use a container engine (provisioner: docker)"
 	if len(open) == 0 {
 		return "use what is there, or put pure Python modules into the workspace; " + operator
 	}
 	return fmt.Sprintf(`a new session with profile: %q can install packages for itself, into its workspace, by the host's own programs: run `+
-		`%%pip install NAME in Python, npm install NAME in a shell. Else %s`, open[0], operator)
+		`%%pip install NAME in Python, npm install NAME in a shell. Else %s`, slices.Min(open), operator)
 }
 
 // list returns an argument that is a list of strings, nil when it is absent.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/egress"
 	"cellblock/images/derived"
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
@@ -145,19 +146,37 @@ func TestListAndDeleteImages(t *testing.T) {
 	w.call("delete_image", map[string]any{"name": "ml"}).expect(t, true, "you have no image")
 }
 
-// Where kernels run in no images, the tools say what to do, and name a profile with a network to whom may use one.
+// Where kernels run in no images, the tools say what to do, and name a profile to whom may use it in which that can be done: the network
+// reaches where packages are, and the session is there when they have been installed.
 func TestImagesNeedAnEngine(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(c *sessions.Config) {
+		c.Profiles["a-few-hosts"] = sessions.Profile{Network: egress.Policy{Mode: egress.Hosts, Hosts: []string{"a.example"}}}
+		c.Profiles["a-moment"] = sessions.Profile{Network: egress.Policy{Mode: egress.Internet}, Once: true}
+	})
 	w.service.Toolsets = toolsets
 	w.server = w.service.server()
 	for tool, args := range map[string]map[string]any{
 		"create_image": {"name": "a", "packages": []string{"x"}}, "list_images": nil, "delete_image": {"name": "a"},
 		"install_package": {"session_id": "s", "packages": []string{"x"}},
 	} {
-		w.scopes = []string{ScopeImages, ScopeManage}
+		w.scopes = []string{ScopeImages, ScopeManage, ProfileScope("a-few-hosts"), ProfileScope("a-moment")}
 		w.call(tool, args).expect(t, true, "in no images", "use what is there", "container engine")
 		w.scopes = append(w.scopes, ProfileScope("development"))
 		w.call(tool, args).expect(t, true, "in no images", `profile: "development"`, "%pip install NAME", "npm install NAME", "container engine")
+	}
+}
+
+// Sessions with long ids have images of their own all the same.
+func TestImageOfSession(t *testing.T) {
+	if got := imageOfSession("abc"); got != "session-abc" {
+		t.Error(got)
+	}
+	for length := 1; length <= sessions.MaxID; length++ {
+		same := strings.Repeat("x", length-1)
+		a, b := imageOfSession(same+"a"), imageOfSession(same+"b")
+		if a == b || derived.CheckName(a) != nil || !strings.HasPrefix(a, "session-x") && length > 1 {
+			t.Errorf("%d characters: %q and %q", length, a, b)
+		}
 	}
 }
 

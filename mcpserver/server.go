@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -59,6 +60,8 @@ type service struct {
 	// readOnly names the tools that change nothing.
 	readOnly map[string]bool
 	access   *Access
+	// onHost tells whether kernels run in no images, and have the host's packages. A provisioner is asked once, when that is first wanted.
+	onHost func() bool
 	// notify sends a notification to the caller of a request.
 	notify func(ctx context.Context, method string, params map[string]any) error
 }
@@ -81,6 +84,10 @@ func newService(cfg Config) *service {
 	}
 	cfg.Languages = cfg.languages()
 	s := &service{Config: cfg, budget: defaultBudget, notify: transport.Notify}
+	s.onHost = sync.OnceValue(func() bool {
+		p := cfg.Sessions.Config().Provisioner
+		return p != nil && !p.Capabilities().Images
+	})
 	if cfg.ImageSide > 0 {
 		s.budget.side = cfg.ImageSide
 	}

@@ -15,9 +15,9 @@ func TestPlans(t *testing.T) {
 		query, index string
 		args         []any
 	}{
-		"a session":         {selectSession + " WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0", "sessions_name", []any{"a", "b", "c"}},
-		"an owner's":        {selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0", "sessions_name", []any{"a", "b"}},
-		"a page of cells":   {selectExecution + " AND number >= ? ORDER BY number LIMIT ?", "(session=? AND number>?)", []any{1, 2, 3}},
+		"a session":         {selectSessionNamed, "sessions_name", []any{"a", "b", "c"}},
+		"an owner's":        {selectSessionsOwned, "sessions_name", []any{"a", "b"}},
+		"a page of cells":   {selectPage, "(session=? AND number>?)", []any{1, 2, 3}},
 		"cells not ended":   {selectUnended, "executions_open", []any{1}},
 		"cells left behind": {selectAbandoned, "executions_open", []any{1}},
 	} {

@@ -14,6 +14,12 @@ import (
 const selectSession = `SELECT id, issuer, subject, name, workspace, language, profile, image, created, used, closed, why, holder,
 	generations, executions, bytes FROM sessions`
 
+// What sessions are looked for by: the owner's one of a name, and all that are his.
+const (
+	selectSessionNamed  = selectSession + " WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0"
+	selectSessionsOwned = selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0 ORDER BY used DESC, name"
+)
+
 func scanSession(row scanner) (s sessions.StoredSession, holder string, err error) {
 	var created, used, closed sql.NullInt64
 	err = row.Scan(&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &s.Profile, &s.Image, &created, &used, &closed,
@@ -24,8 +30,7 @@ func scanSession(row scanner) (s sessions.StoredSession, holder string, err erro
 
 // Session implements sessions.Store.
 func (s *Store) Session(ctx context.Context, o sessions.Owner, id string) (sessions.StoredSession, error) {
-	found, holder, err := scanSession(s.read.QueryRowContext(ctx,
-		selectSession+" WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0", o.Issuer, o.Subject, id))
+	found, holder, err := scanSession(s.read.QueryRowContext(ctx, selectSessionNamed, o.Issuer, o.Subject, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return found, fault.New(fault.NotFound, "there is no session %q in the history", id)
 	}
@@ -39,7 +44,7 @@ func (s *Store) Sessions(ctx context.Context, o sessions.Owner) ([]sessions.Stor
 		found, holder, err := scanSession(row)
 		found.Held = s.held(holder)
 		return found, err
-	}, selectSession+" WHERE issuer = ? AND subject = ? AND deleted = 0 ORDER BY used DESC, name", o.Issuer, o.Subject)
+	}, selectSessionsOwned, o.Issuer, o.Subject)
 }
 
 // Generations implements sessions.Store.
@@ -59,7 +64,11 @@ func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([
 const selectExecution = `SELECT number, generation, msg_id, code, caller, timeout, restores, preamble, queued, started, ended, result,
 	outputs, own, bytes, dropped, dropped_outputs, dropped_bytes FROM executions WHERE session = ?`
 
-const selectUnended = selectExecution + " AND ended IS NULL ORDER BY number"
+// What executions of a session are looked for by: a page of them, and those that have not ended.
+const (
+	selectPage    = selectExecution + " AND number >= ? ORDER BY number LIMIT ?"
+	selectUnended = selectExecution + " AND ended IS NULL ORDER BY number"
+)
 
 func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 	var queued, started, ended, dropped sql.NullInt64
@@ -75,7 +84,7 @@ func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 
 // Executions implements sessions.Store.
 func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
-	return collect(ctx, s.read, scanExecution, selectExecution+" AND number >= ? ORDER BY number LIMIT ?", session, from, max(limit, 0))
+	return collect(ctx, s.read, scanExecution, selectPage, session, from, max(limit, 0))
 }
 
 // Unended implements sessions.Store.
