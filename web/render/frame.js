@@ -19,5 +19,6 @@
     if (document.body) place(); else addEventListener("DOMContentLoaded", place);
   });
   addEventListener("load", tell);
+  addEventListener("message", ({ source, data }) => { if (source === parent && data?.cellblock === "height?") tell(); });
   addEventListener("DOMContentLoaded", () => { new ResizeObserver(tell).observe(document.documentElement); new ResizeObserver(tell).observe(document.body); });
 })();

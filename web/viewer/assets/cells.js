@@ -210,6 +210,9 @@ addEventListener('message', ({source, data}) => {
   }
 });
 
+// One that was there before this script has told it to nobody.
+for (const {contentWindow} of list.querySelectorAll('iframe.frame')) contentWindow?.postMessage({cellblock: 'height?'}, '*');
+
 // Following: the end stays in sight as it grows, until one scrolls up.
 const followButton = document.getElementById('follow');
 let following = true, lastTop = 0;
