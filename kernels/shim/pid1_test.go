@@ -44,9 +44,12 @@ func TestPid1(t *testing.T) {
 	r := c.run(`import subprocess, os, time
 for i in range(20): subprocess.run(['sh', '-c', 'sh -c "sleep 0.05; exit 7" & exit 0'])
 subprocess.run(['setsid', 'sh', '-c', 'sleep 600 & exit 0'])
+def state(pid):
+    try: return open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError): pass # it has been reaped meanwhile
 left = None
 for i in range(600):
-    states = [open(f'/proc/{p}/stat').read().rsplit(')', 1)[1].split()[0] for p in os.listdir('/proc') if p.isdigit()]
+    states = [s for s in map(state, filter(str.isdigit, os.listdir('/proc'))) if s]
     left = [s for s in states if s == 'Z'], len(states)
     if left == ([], 3): break
     time.sleep(0.05)
