@@ -171,8 +171,9 @@ func (c *Client) Counters() Counters {
 	return c.counters
 }
 
-// Close ends the connection and leaves the kernel running: what was not acknowledged comes again to the next Client.
-// Executions that run are StatusIncomplete for this Client. It returns when nothing of the Client runs any more.
+// Close ends the connection and leaves the kernel running: what was not dealt with comes again to the next Client. It waits,
+// for some seconds, until the shim has been told what was. Executions that run are StatusIncomplete for this Client. It returns
+// when nothing of the Client runs any more.
 func (c *Client) Close() error {
 	c.lastAck()
 	c.end(ErrClosed)
@@ -207,14 +208,13 @@ func (c *Client) end(cause error) {
 			c.settle(k)
 		}
 		close(c.done)
+		if c.conn.link != nil {
+			c.conn.link.interrupt() // before the reader can know, and sets a deadline of its own
+		}
 	}
-	l := c.conn.link
 	c.seq.timer.Stop()
 	c.mu.Unlock()
 	c.cancel()
-	if l != nil {
-		l.close()
-	}
 }
 
 // watchExit sees to it that the reader notices the end of the container, even if the carrier does not.

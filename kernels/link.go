@@ -26,8 +26,8 @@ const (
 	maxNonsense = 3
 	maxBreaks   = 20
 	maxBackoff  = time.Second
-	// closeTimeout bounds the last acknowledgement.
-	closeTimeout = time.Second
+	// closeTimeout bounds the last acknowledgement, and then the wait until the shim has read it.
+	closeTimeout = 3 * time.Second
 )
 
 // connState is the present connection. Guarded by Client.mu.
@@ -56,6 +56,16 @@ type link struct {
 }
 
 func (l *link) close() { l.once.Do(func() { _ = l.conn.Close() }) }
+
+// hangUp closes the connection when the shim has dealt with all that was written. Only the reader may.
+func (l *link) hangUp() { l.once.Do(func() { _ = stream.HangUp(l.conn, closeTimeout) }) }
+
+// interrupt ends the reader's wait for more. It is for the reader to close the connection.
+func (l *link) interrupt() {
+	if l.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
+		l.close()
+	}
+}
 
 // drain bounds the wait for the next frame, once the container has ended.
 func (l *link) drain() { _ = l.conn.SetReadDeadline(time.Now().Add(drainTimeout)) }
@@ -216,6 +226,11 @@ func (c *Client) write(ctx context.Context, f func(*stream.Writer) error) (*link
 func (c *Client) run(l *link) {
 	for {
 		cause := c.serve(l)
+		if c.Err() != nil { // somebody has asked for the end
+			l.hangUp()
+			c.detach(l)
+			return
+		}
 		c.detach(l)
 		var dead *DeathError
 		if errors.As(cause, &dead) {

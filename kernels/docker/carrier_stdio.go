@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
@@ -27,8 +28,12 @@ type stdioCarrier struct {
 	stderr    tail
 }
 
-// maxWelcome is far more than a shim's first frame needs.
-const maxWelcome = 64 << 10
+const (
+	// maxWelcome is far more than a shim's first frame needs.
+	maxWelcome = 64 << 10
+	// goodByeTimeout bounds the end of the first connection.
+	goodByeTimeout = 3 * time.Second
+)
 
 // dial attaches. The engine copies the output to everybody who is attached and mixes everybody's input; the stream's
 // attach format tells the connections apart.
@@ -92,6 +97,7 @@ func (c *stdioCarrier) await(ctx context.Context) error {
 	case frame.Type != stream.FrameWelcome:
 		return fmt.Errorf("%w: frame %d instead of a welcome", stream.ErrMalformed, frame.Type)
 	}
+	_ = stream.HangUp(conn, goodByeTimeout) // or its end would come between the next connection's pieces
 	return nil
 }
 

@@ -187,6 +187,14 @@ func (b *boundConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// CloseWrite closes one direction, if the carrier can.
+func (b *boundConn) CloseWrite() error {
+	if half, ok := b.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 func (b *boundConn) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	b.gone()

@@ -164,7 +164,7 @@ func (c *chunker) write(p []byte) error {
 	}
 	c.buf = appendChunk(c.buf, p, c.tag)
 	_, err := c.w.Write(c.buf)
-	c.closed = c.closed || err != nil // part of a chunk may be out: nothing can follow it
+	c.closed = err != nil || len(p) == 0 // part of a chunk may be out, or the end: nothing can follow it
 	c.buf = c.buf[:0]
 	return err
 }
@@ -234,12 +234,17 @@ func (c *attachClient) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
-// Close tells the other end where that cannot block for long, and closes the pipes.
+// CloseWrite tells the other end that nothing more comes. That closes its side when it has read what came before.
+func (c *attachClient) CloseWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.write(nil)
+}
+
+// Close tells the other end where that cannot block for long, unless it knows, and closes the pipes.
 func (c *attachClient) Close() error {
 	if c.SetWriteDeadline(time.Now().Add(endTimeout)) == nil {
-		c.mu.Lock()
-		_ = c.out.write(nil)
-		c.mu.Unlock()
+		_ = c.CloseWrite()
 	}
 	return c.rw.Close()
 }

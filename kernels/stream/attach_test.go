@@ -49,10 +49,11 @@ func pipe(t *testing.T) (r, w *os.File) {
 // user is one client's use of the pipes: closing it leaves them open.
 type user struct{ *pipes }
 
-func (u user) Read(p []byte) (int, error)        { return u.fromShim.Read(p) }
-func (u user) Write(p []byte) (int, error)       { return u.toServer.Write(p) }
-func (u user) Close() error                      { return nil }
-func (u user) SetReadDeadline(t time.Time) error { return u.fromShim.SetReadDeadline(t) }
+func (u user) Read(p []byte) (int, error)         { return u.fromShim.Read(p) }
+func (u user) Write(p []byte) (int, error)        { return u.toServer.Write(p) }
+func (u user) Close() error                       { return nil }
+func (u user) SetReadDeadline(t time.Time) error  { return u.fromShim.SetReadDeadline(t) }
+func (u user) SetWriteDeadline(t time.Time) error { return u.toServer.SetWriteDeadline(t) }
 
 func (p *pipes) attach(t *testing.T) (client, server net.Conn) {
 	t.Helper()
