@@ -47,7 +47,7 @@ func openPage(ctx context.Context, o options, s *server, folder string) (*page, 
 	return p, nil
 }
 
-// do carries out actions, within a minute or five.
+// do carries out actions, within five minutes.
 func (p *page) do(actions ...chromedp.Action) error {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
 	defer cancel()
