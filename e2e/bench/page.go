@@ -25,6 +25,18 @@ type page struct {
 	stop func()
 }
 
+// startViewer starts a server with its data in a folder, and opens a page of its viewer.
+func startViewer(ctx context.Context, o options, folder string) (s *server, p *page, stop func(), err error) {
+	if s, err = startServer(ctx, o, folder, "--provisioner", "local"); err != nil {
+		return nil, nil, nil, err
+	}
+	if p, err = openPage(ctx, o, s, folder); err != nil {
+		s.stop()
+		return nil, nil, nil, err
+	}
+	return s, p, func() { p.stop(); s.stop() }, nil
+}
+
 // openPage starts a browser and signs in to the server whose data folder that is.
 func openPage(ctx context.Context, o options, s *server, folder string) (*page, error) {
 	open := exec.CommandContext(ctx, filepath.Join(o.bin, "cellblock"), "open", "--data-dir", folder, "--url", s.url)

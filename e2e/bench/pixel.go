@@ -52,16 +52,11 @@ func measurePixel(ctx context.Context, o options, dir string) (r report, err err
 		return report{notes: []string{noBrowser}}, nil
 	}
 	folder := filepath.Join(dir, "pixel")
-	srv, err := startServer(ctx, o, folder, "--provisioner", "local")
+	srv, page, stop, err := startViewer(ctx, o, folder)
 	if err != nil {
 		return report{}, err
 	}
-	defer srv.stop()
-	page, err := openPage(ctx, o, srv, folder)
-	if err != nil {
-		return report{}, err
-	}
-	defer page.stop()
+	defer stop()
 	for i, cell := range pixelCells {
 		runs := o.cells
 		if cell.once {

@@ -44,16 +44,11 @@ func measureScroll(ctx context.Context, o options, dir string) (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	srv, err := startServer(ctx, o, folder, "--provisioner", "local")
+	_, page, stop, err := startViewer(ctx, o, folder)
 	if err != nil {
 		return report{}, err
 	}
-	defer srv.stop()
-	page, err := openPage(ctx, o, srv, folder)
-	if err != nil {
-		return report{}, err
-	}
-	defer page.stop()
+	defer stop()
 	if err := page.openSession(longSession, scrolledCells); err != nil {
 		return report{}, err
 	}

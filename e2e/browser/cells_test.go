@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"cellblock/e2e/rig"
 )
 
@@ -81,10 +79,7 @@ func TestConnectionLostAndFound(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
 	s.python(t, c, "lost", "print('first')")
-	line := newLine(t, strings.TrimPrefix(s.base, "http://"))
-	p := (&site{s.Server, "http://" + line.addr}).stranger(t)
-	p.expects("ERR_", "Failed to fetch")
-	p.do(chromedp.Navigate(strings.Replace(s.link(t), s.base, p.site.base, 1)), chromedp.WaitVisible("#main h1"))
+	line, p := s.signInByLine(t)
 	p.open("/s/lost")
 	p.untilText("#c1 .outputs", "first")
 	s.start(t, c, "lost", "import os, time\nfor i in range(100000):\n    if os.path.exists('stop'): break\n    print('line', i, flush=True); time.sleep(0.01)\nprint('the end', i)")

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // line carries connections to a server, until it is cut.
@@ -46,6 +49,16 @@ func newLine(t *testing.T, target string) *line {
 		carried.Wait()
 	})
 	return l
+}
+
+// signInByLine opens a page of a server that a line leads to. What a browser says when that is cut is expected.
+func (s *site) signInByLine(t *testing.T) (*line, *tab) {
+	t.Helper()
+	l := newLine(t, strings.TrimPrefix(s.base, "http://"))
+	p := (&site{s.Server, "http://" + l.addr}).stranger(t)
+	p.expects("ERR_", "Failed to fetch")
+	p.do(chromedp.Navigate(strings.Replace(s.link(t), s.base, p.site.base, 1)), chromedp.WaitVisible("#main h1"))
+	return l, p
 }
 
 // carry connects one end to the other until either, or the line, ends.

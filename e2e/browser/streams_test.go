@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -94,10 +93,7 @@ func TestPathDiesSilently(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
 	s.python(t, c, "silent", "print('first')")
-	line := newLine(t, strings.TrimPrefix(s.base, "http://"))
-	p := (&site{s.Server, "http://" + line.addr}).stranger(t)
-	p.expects("ERR_", "Failed to fetch")
-	p.do(chromedp.Navigate(strings.Replace(s.link(t), s.base, p.site.base, 1)), chromedp.WaitVisible("#main h1"))
+	line, p := s.signInByLine(t)
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(timers).Do(ctx)
 		return err
