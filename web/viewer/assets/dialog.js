@@ -1,4 +1,4 @@
-import {tell} from './toast.js';
+import {problem, tell} from './toast.js';
 
 // The first button is the one that Enter presses; the style sheet puts it last. Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
 function dialog(title, content, buttons) {
@@ -47,7 +47,7 @@ export async function ask(title, content, action, work) {
       box.close('yes');
     } catch (error) {
       if (!box.open) tell.problem(error);
-      else wrong.textContent = error.hint ? `${error.message}. ${error.hint}` : error.message;
+      else wrong.textContent = problem(error);
     }
     button.disabled = false;
   });

@@ -16,7 +16,10 @@ function put(text, kind, lasts) {
 }
 
 export const tell = (text) => put(text, 'news', 6000);
-tell.problem = (error) => put(error.hint ? `${error.message}. ${error.hint}` : error.message, 'problem', 0);
+tell.problem = (error) => put(problem(error), 'problem', 0);
+
+// problem is what people are told of an error.
+export const problem = ({message, hint}) => (hint ? `${message}. ${hint}` : message);
 
 // attempt runs something and tells what went wrong with it.
 export async function attempt(work) {
