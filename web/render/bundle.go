@@ -26,8 +26,11 @@ func IsPicture(mime string) bool { return slices.Contains(pictures, mime) }
 
 // Bundle is what a display or a result shows: its richest form.
 func Bundle(out kernels.Output, links Links) template.HTML {
-	if IsLibrary(out) {
-		return remark("A library for the outputs that follow was loaded here (" + words.Bytes(size(out)) + ").")
+	if isPlace(out) {
+		return ""
+	}
+	if made, ok := libraryForm(out); ok {
+		return made
 	}
 	if made, ok := shownHTML(out, links); ok {
 		return made
@@ -50,7 +53,7 @@ func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
 	}
 	source := textOf(out.Data["text/html"])
 	_, script := out.Data["application/javascript"]
-	_, bokeh := out.Data["application/vnd.bokehjs_exec.v0+json"]
+	_, bokeh := out.Data[bokehExec]
 	if made, ok := HTML(source); ok && !script && !bokeh {
 		if strings.TrimSpace(source) == "" {
 			return "", false

@@ -29,8 +29,8 @@ const frameStyle = `html{color-scheme:light}body{margin:0;padding:4px;font:14px/
 	`.cellblock-blocked{margin:0 0 8px;padding:8px 10px;border-left:3px solid #b26a00;background:#fff6e5;color:#5c3700;font-size:13px}`
 
 // FrameOf is the document in which an output that needs scripts is shown, alone. It begins with what libraries have loaded before
-// it in the same kernel (IsLibrary), because each output's document is its own. It reports its height to the page around it, and
-// says where something was blocked that would have come from the network.
+// it in the same kernel (Library), because each output's document is its own. It reports its height to the page around it, and
+// says where something was blocked that would have come from the network, or was never there.
 func FrameOf(out kernels.Output, libraries []kernels.Output) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Output</title><style>` + frameStyle + `</style><script>` + frameScript + `</script>`)
@@ -48,6 +48,9 @@ func FrameOf(out kernels.Output, libraries []kernels.Output) string {
 	for _, l := range before {
 		b.WriteString(`<div hidden>` + l + `</div>`)
 	}
+	if missesBokeh(out, libraries) {
+		b.WriteString(`<p class="cellblock-blocked">` + html.EscapeString(inlineBokeh) + `</p>`)
+	}
 	b.WriteString(inner + `</body></html>`)
 	return b.String()
 }
@@ -60,7 +63,7 @@ func usesModules(source string) bool {
 // scripted is an output's HTML, and the scripts that belong to it. An SVG that is HTML's is left where it is.
 func scripted(out kernels.Output) string {
 	made := textOf(out.Data["text/html"])
-	for _, mime := range []string{"application/javascript", "application/vnd.bokehjs_load.v0+json", "application/vnd.bokehjs_exec.v0+json"} {
+	for _, mime := range []string{bokehLoad, "application/javascript", bokehExec} {
 		source := textOf(out.Data[mime])
 		if strings.TrimSpace(source) == "" {
 			continue
@@ -74,27 +77,11 @@ func scripted(out kernels.Output) string {
 
 var scriptEnd = strings.NewReplacer("</script", `<\/script`, "</SCRIPT", `<\/SCRIPT`, "<!--", `<\!--`)
 
-// minLibrary is the least size of an output that is taken for a library, in bytes.
-const minLibrary = 20 << 10
-
-// IsLibrary tells whether an output only loads the library that later outputs of the same kernel need: Plotly's and Bokeh's first.
-func IsLibrary(out kernels.Output) bool {
-	if _, ok := out.Data["application/vnd.bokehjs_load.v0+json"]; ok {
-		return true
-	}
-	source := out.Data["text/html"]
-	if len(source) < minLibrary {
-		return false
-	}
-	head := string(source[:minLibrary])
-	return strings.Contains(head, "window.PlotlyConfig") && !strings.Contains(head, "newPlot(")
-}
-
 // needsFrame tells whether a bundle has what only a frame can show.
 func needsFrame(data map[string]json.RawMessage) bool {
 	for mime := range data {
 		switch mime {
-		case "text/html", "application/javascript", "application/vnd.bokehjs_exec.v0+json", "application/vnd.bokehjs_load.v0+json":
+		case "text/html", "application/javascript", bokehExec, bokehLoad:
 			return true
 		}
 	}

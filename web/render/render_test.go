@@ -151,7 +151,7 @@ func TestBounds(t *testing.T) {
 
 func TestFrameOf(t *testing.T) {
 	library := bundle("text/html", "<script>window.PlotlyConfig={};define('plotly',f)"+strings.Repeat(" ", minLibrary)+"</script>")
-	if !IsLibrary(library) || IsLibrary(bundle("text/html", "<p>")) {
+	if Library(library) != plotly || Library(bundle("text/html", "<p>")) != "" {
 		t.Error("libraries are not told from others")
 	}
 	made := FrameOf(bundle("text/html", `<div>chart</div>`, "application/javascript", `x = "</script><b>"`), []kernels.Output{library})

@@ -17,8 +17,8 @@ import (
 const (
 	// maxOutput bounds one form of an output that is sent, in bytes.
 	maxOutput = 64 << 20
-	// maxLibraries bounds how many libraries a frame's document begins with, and how many outputs are looked through for them.
-	maxLibraries, maxSearched = 4, 40
+	// maxSearched bounds how many outputs of each kind are looked through for libraries.
+	maxSearched = 40
 	// minLibrary is the least size of a library that is looked for, in bytes: pictures are smaller, most of them, and Plotly's and
 	// Bokeh's are larger.
 	minLibrary = 400 << 10
@@ -133,27 +133,34 @@ func (v *Viewer) frameOutput(w http.ResponseWriter, r *http.Request, who visit) 
 	h.Set("X-DNS-Prefetch-Control", "off")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "private, max-age=600")
-	_, _ = w.Write([]byte(render.FrameOf(out, v.libraries(r, who, e, atoi(r.PathValue("index")))))) // a browser that has gone away does not read it
+	index := atoi(r.PathValue("index"))
+	if before, ok := e.OutputAt(index - 1); ok {
+		out = render.Placed(out, before)
+	}
+	_, _ = w.Write([]byte(render.FrameOf(out, v.libraries(r, who, e, index, out)))) // a browser that has gone away does not read it
 	return nil
 }
 
-// libraries are the outputs before one that have loaded libraries in the same kernel, each kind once.
-func (v *Viewer) libraries(r *http.Request, who visit, e *sessions.Execution, index int) (libraries []kernels.Output) {
+// libraries are the outputs before one that have loaded, in the same kernel, libraries which it uses: of each the last.
+func (v *Viewer) libraries(r *http.Request, who visit, e *sessions.Execution, index int, out kernels.Output) (libraries []kernels.Output) {
 	id := r.PathValue("id")
 	if e.Saved(r.Context()) != nil {
 		return nil
 	}
+	found := map[string]bool{}
 	for _, kind := range []kernels.OutputKind{kernels.OutputDisplay, kernels.OutputResult} {
 		query := sessions.OutputQuery{Kind: kind, From: 1, To: e.Number(), Size: minLibrary, Limit: maxSearched}
 		for f, err := range v.Sessions.FindOutputs(r.Context(), who.owner, id, query) {
-			if err != nil || len(libraries) == maxLibraries {
+			if err != nil {
 				break
 			}
-			if f.Number == e.Number() && f.Index >= index || !render.IsLibrary(f.Output) {
+			name := render.Library(f.Output)
+			if name == "" || found[name] || !render.Uses(out, name) || f.Number == e.Number() && f.Index >= index {
 				continue
 			}
 			if of, err := v.Sessions.Execution(r.Context(), who.owner, id, f.Number); err == nil && of.Generation() == e.Generation() {
-				libraries = append([]kernels.Output{f.Output}, libraries...)
+				found[name] = true
+				libraries = append(libraries, f.Output)
 			}
 		}
 	}

@@ -1,0 +1,99 @@
+package render
+
+import (
+	"html/template"
+	"maps"
+	"regexp"
+	"strings"
+
+	"cellblock/internal/words"
+	"cellblock/kernels"
+)
+
+// The types of what Bokeh writes for a notebook: one output loads its library, and for each plot one is the place and the next the
+// script that draws there.
+const (
+	bokehLoad = "application/vnd.bokehjs_load.v0+json"
+	bokehExec = "application/vnd.bokehjs_exec.v0+json"
+)
+
+// The libraries that an output may load for those after it, by the word that whatever uses them has.
+const (
+	plotly = "Plotly"
+	bokeh  = "Bokeh"
+)
+
+// minLibrary is the least size of an output that is taken for a library, in bytes.
+const minLibrary = 20 << 10
+
+// inlineBokeh says what to write where Bokeh would fetch its library.
+const inlineBokeh = "Bokeh would load itself from the network, which outputs do not have. Before the plot, write: from bokeh.resources import INLINE; output_notebook(INLINE)"
+
+// Library names the library that an output only loads, for later outputs of the same kernel: Plotly's and Bokeh's first. It is empty
+// for any other output, and for one that would fetch its library.
+func Library(out kernels.Output) string {
+	if raw, ok := out.Data[bokehLoad]; ok {
+		if len(raw) < minLibrary {
+			return ""
+		}
+		return bokeh
+	}
+	source := out.Data["text/html"]
+	if len(source) < minLibrary {
+		return ""
+	}
+	if head := string(source[:minLibrary]); strings.Contains(head, "window.PlotlyConfig") && !strings.Contains(head, "newPlot(") {
+		return plotly
+	}
+	return ""
+}
+
+// Uses tells whether an output may count on a library.
+func Uses(out kernels.Output, library string) bool {
+	_, draws := out.Data[bokehExec]
+	return draws && library == bokeh || strings.Contains(scripted(out), library)
+}
+
+// libraryForm is what an output shows that loads a library, or wants to.
+func libraryForm(out kernels.Output) (template.HTML, bool) {
+	if Library(out) != "" {
+		return remark("A library for the outputs that follow was loaded here (" + words.Bytes(size(out)) + ")."), true
+	}
+	if _, ok := out.Data[bokehLoad]; ok {
+		return remark(inlineBokeh + "."), true
+	}
+	return "", false
+}
+
+// missesBokeh tells whether a plot of Bokeh's has no library to draw it.
+func missesBokeh(out kernels.Output, libraries []kernels.Output) bool {
+	if _, ok := out.Data[bokehExec]; !ok {
+		return false
+	}
+	for _, l := range libraries {
+		if Library(l) == bokeh {
+			return false
+		}
+	}
+	return true
+}
+
+// emptyPlace is the HTML of the output before a script of Bokeh's: where that draws.
+var emptyPlace = regexp.MustCompile(`^\s*<div\s[^<>]*data-root-id="[^"<>]*"[^<>]*>\s*</div>\s*$`)
+
+// isPlace tells whether an output shows nothing by itself: it is where a later one draws, or Bokeh's banner, which says for ever that
+// it is loading.
+func isPlace(out kernels.Output) bool {
+	source := textOf(out.Data["text/html"])
+	return emptyPlace.MatchString(source) || len(source) < minLibrary && strings.Contains(source, "bk-notebook-logo") && strings.Contains(source, "Loading BokehJS")
+}
+
+// Placed is an output together with the place that the one before it made for it, if it draws there: both need to be in one document.
+func Placed(out, before kernels.Output) kernels.Output {
+	if _, ok := out.Data[bokehExec]; !ok || len(out.Data["text/html"]) > 0 || !isPlace(before) {
+		return out
+	}
+	out.Data = maps.Clone(out.Data)
+	out.Data["text/html"] = before.Data["text/html"]
+	return out
+}

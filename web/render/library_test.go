@@ -1,0 +1,40 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"cellblock/kernels"
+)
+
+// What Bokeh writes for a notebook in several outputs is put together in one document, and nothing but the plot is seen.
+func TestBokeh(t *testing.T) {
+	load := bundle("application/javascript", "old", bokehLoad, "new()"+strings.Repeat(" ", minLibrary))
+	fetches := bundle("application/javascript", "old", bokehLoad, "fetch()")
+	place := bundle("text/html", "\n<div id=\"b\" data-root-id=\"p1\" style=\"display: contents;\"></div>\n")
+	script := bundle("application/javascript", "Bokeh.embed()", bokehExec, "")
+	if Library(load) != bokeh || Library(fetches) != "" || !Uses(script, bokeh) || Uses(script, plotly) {
+		t.Error("the library is not told from what uses it")
+	}
+	if made := Bundle(place, there{}) + Bundle(bundle("text/html", `<style>.bk-notebook-logo {}</style><span>Loading BokehJS ...</span>`), there{}); made != "" {
+		t.Errorf("a place is shown as %s", made)
+	}
+	if made := Bundle(fetches, there{}); !strings.Contains(string(made), "INLINE") {
+		t.Errorf("nobody is told what to write: %s", made)
+	}
+	whole := FrameOf(Placed(script, place), []kernels.Output{load})
+	for _, want := range []string{`<div hidden><script>new()`, `data-root-id="p1" style="display: contents;"></div>` + "\n<script>Bokeh.embed()</script>"} {
+		if !strings.Contains(whole, want) {
+			t.Errorf("no %s in\n%s", want, whole)
+		}
+	}
+	if strings.Contains(whole, `<p class="cellblock-blocked">`) {
+		t.Error("it says that there is no library, and there is")
+	}
+	if made := FrameOf(script, nil); !strings.Contains(made, `<p class="cellblock-blocked">Bokeh would load itself`) {
+		t.Errorf("nobody is told why nothing is drawn:\n%s", made)
+	}
+	if other := bundle("text/html", "<p>text</p>"); len(Placed(script, other).Data["text/html"]) > 0 || len(Placed(other, place).Data) != 1 {
+		t.Error("what is no place became one")
+	}
+}
