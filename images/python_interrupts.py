@@ -3,15 +3,37 @@
 # not in the user's code costs the cell its reply, and one that comes at the handler's very end costs the kernel its life. A
 # cell that awaits something hears it only when that comes, and one that computes between two awaits not before the next.
 # Where a cell awaits, its task is cancelled; the error that ends it is KeyboardInterrupt all the same, as with asyncio.run.
+# A signal that comes just before the loop begins to wait does not end its wait: each writes a byte that does.
 import asyncio
 import contextlib
 import functools
 import inspect
+import socket
 import sys
 import threading
-from signal import SIGINT, default_int_handler, getsignal, signal
+from signal import SIGINT, default_int_handler, getsignal, set_wakeup_fd, signal
 
 INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<interrupt>", "exec")
+
+
+@contextlib.contextmanager
+def woken_by_signals(loop):
+    wakes, writes = socket.socketpair()
+    wakes.setblocking(False)
+    writes.setblocking(False)
+    loop.add_reader(wakes, wakes.recv, 4096)
+    others = set_wakeup_fd(writes.fileno(), warn_on_full_buffer=False)
+    if others != -1:  # the loop's own (uvloop, add_signal_handler), or the user's: it stays
+        set_wakeup_fd(others)
+    try:
+        yield
+    finally:
+        current = set_wakeup_fd(-1)
+        if current != writes.fileno():  # the cell has set one of its own
+            set_wakeup_fd(current)
+        loop.remove_reader(wakes)
+        wakes.close()
+        writes.close()
 
 
 def hear_interrupts(kernel):
@@ -64,7 +86,8 @@ def hear_interrupts(kernel):
 
         signal(SIGINT, interrupt)
         try:
-            yield
+            with woken_by_signals(loop):
+                yield
         finally:
             signal(SIGINT, remember)
 

@@ -24,6 +24,8 @@ var lifeCases = []suiteCase{
 	{"item 8: interrupt stops a sleep and keeps the variables", carried, testInterrupt},
 	{"item 8: interrupt stops a busy loop", real, testInterruptBusy},
 	{"item 8: interrupt stops a cell that awaits", real, testInterruptAwait},
+	{"item 8: a cell that awaits hears the first interrupt, always", real, testInterruptAwaitAnytime},
+	{"a cell that awaits leaves the signals' wakeup descriptor as it was", real, testWakeupDescriptor},
 	{"code may run cells of its own, also in threads", real, testCellInCell},
 	{"item 8: an interrupt is heard at any moment of a cell", real, testInterruptAnytime},
 	{"item 8: kill children", plain, testKillChildren},
@@ -190,6 +192,53 @@ func testInterruptAwait(f *suite) {
 		}
 	}
 	b.want("1+1", "2")
+}
+
+// testInterruptAwaitAnytime interrupts cells that begin to wait, and sends a signal by a thread: as for one that comes just
+// before the wait, Python notes it, and the main thread's wait goes on.
+func testInterruptAwaitAnytime(f *suite) {
+	b := f.launch()
+	for i := range 200 {
+		e := b.execute("import asyncio; await asyncio.sleep(3600)")
+		<-e.Begun()
+		<-time.After(time.Duration(i) * 20 * time.Microsecond)
+		f.must(b.client.Interrupt(f.ctx()))
+		b.rest(e)
+		f.wantInterrupted(e)
+	}
+	e := b.execute(`import asyncio, signal, threading, time
+def send():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    time.sleep(0.3)
+    signal.raise_signal(signal.SIGINT)
+threading.Thread(target=send).start()
+await asyncio.sleep(3600)`)
+	b.rest(e)
+	f.wantInterrupted(e)
+	b.want("1+1", "2")
+}
+
+// testWakeupDescriptor looks at the descriptor before, in and after cells that await: there is one, which the user's own comes
+// before, and which a handler of the loop's may replace.
+func testWakeupDescriptor(f *suite) {
+	b := f.launch()
+	b.python(`import asyncio, os, signal, socket
+def wakeup():
+    fd = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(fd)
+    return fd
+files = len(os.listdir("/proc/self/fd"))`)
+	b.want("await asyncio.sleep(0); print(wakeup() != -1)", "True")
+	b.want("print(wakeup(), len(os.listdir('/proc/self/fd')) - files)", "-1 0")
+	b.python("mine, _ = socket.socketpair(); mine.setblocking(False); _ = signal.set_wakeup_fd(mine.fileno())")
+	b.want("await asyncio.sleep(0); print(wakeup() == mine.fileno())", "True")
+	b.want("print(signal.set_wakeup_fd(-1) == mine.fileno())", "True")
+	b.want(`came = []
+asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, came.append, 1)
+await asyncio.sleep(0); print(wakeup() != -1)`, "True")
+	b.python("loops = wakeup()\nos.kill(os.getpid(), signal.SIGUSR1)")
+	b.want("await asyncio.sleep(0); print(wakeup() == loops, loops != -1)", "True True")
+	b.want("while not came: await asyncio.sleep(0.01)\nprint(came)", "[1]")
 }
 
 func testCellInCell(f *suite) {
