@@ -25,6 +25,8 @@ const (
 	OutputError   OutputKind = "error"
 	// OutputInput: the code waits for a line of input; see Execution.Reply.
 	OutputInput OutputKind = "input_request"
+	// OutputAnswer: what the last OutputInput was answered, which no kernel says: who answered it does.
+	OutputAnswer OutputKind = "input_reply"
 	// OutputNotice: something about the output is to be told at this place; see Notice.
 	OutputNotice OutputKind = "notice"
 	// OutputOther: any other message, comm_open, comm_msg and comm_close for example; see Output.Type and Content.
@@ -40,7 +42,7 @@ type Output struct {
 	// Time is when the kernel sent it.
 	Time time.Time
 
-	// Stream is "stdout" or "stderr". Text is the stream's text, or an input request's prompt.
+	// Stream is "stdout" or "stderr". Text is the stream's text, an input request's prompt, or what was answered.
 	Stream string
 	Text   string
 
@@ -56,7 +58,7 @@ type Output struct {
 	Error *ExecError
 	// Wait delays an OutputClear until the next output.
 	Wait bool
-	// Password tells that what is typed for an OutputInput must not be shown.
+	// Password tells that what is typed for an OutputInput must not be shown. An OutputAnswer to it has no text.
 	Password bool
 	// Notice is set for OutputNotice.
 	Notice *Notice

@@ -50,8 +50,8 @@ func (a *area) add(out kernels.Output) {
 			a.wipe()
 		}
 		return
-	case kernels.OutputOther, kernels.OutputInput:
-		return // widgets' messages; prompts, which the user has seen
+	case kernels.OutputOther, kernels.OutputInput, kernels.OutputAnswer:
+		return // widgets' messages; prompts, which the user has seen, and his answers, which are the code's
 	}
 	if a.clear {
 		a.wipe()

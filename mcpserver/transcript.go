@@ -57,7 +57,7 @@ type transcript struct {
 
 func (t *transcript) add(out sessions.Numbered) {
 	switch out.Kind {
-	case kernels.OutputClear, kernels.OutputOther, kernels.OutputInput:
+	case kernels.OutputClear, kernels.OutputOther, kernels.OutputInput, kernels.OutputAnswer:
 	case kernels.OutputStream:
 		t.addText(out.Stream, out.Text)
 	case kernels.OutputNotice:

@@ -92,6 +92,8 @@ func TestOutputs(t *testing.T) {
 		"a notice": {[]kernels.Output{text("stdout", "a"), {Kind: kernels.OutputNotice, Notice: &kernels.Notice{
 			Elided: &stream.Elided{Stream: "stdout", Bytes: 1234, Lines: 5, Messages: 1}}}, text("stdout", "z")},
 			"stdout a; stderr … 1,234 bytes (5 lines) of stdout left out here …\n; stdout z"},
+		"a prompt":             {[]kernels.Output{text("stdout", "a\n"), {Kind: kernels.OutputInput, Text: "name? "}, {Kind: kernels.OutputAnswer, Text: "Ada"}, text("stdout", "b")}, "stdout a\nname? Ada\nb"},
+		"a password":           {[]kernels.Output{{Kind: kernels.OutputInput, Text: "word: ", Password: true}, {Kind: kernels.OutputAnswer, Password: true}}, "stdout word: ········\n"},
 		"what no notebook has": {[]kernels.Output{{Kind: kernels.OutputInput, Text: "name? "}, {Kind: kernels.OutputOther, Type: "comm_open"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

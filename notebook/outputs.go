@@ -30,6 +30,8 @@ type outputs struct {
 	cell     *Cell
 	displays displays
 	failure  string
+	// asked is what a prompt says that has no answer yet.
+	asked string
 	// text is the stream that the cell's last output is, while more may be joined to it.
 	text []string
 	// cleared tells that the next output takes the place of all so far.
@@ -46,7 +48,10 @@ type outputs struct {
 	lost    int64
 }
 
-// add applies one output. Of inputs and comms a notebook's file has nothing.
+// hidden stands for a password, as notebook programs show one.
+const hidden = "········"
+
+// add applies one output. Of prompts that nobody answered, and of comms, a notebook's file has nothing.
 func (o *outputs) add(out kernels.Output) {
 	switch out.Kind {
 	case kernels.OutputStream:
@@ -59,6 +64,10 @@ func (o *outputs) add(out kernels.Output) {
 		if o.cleared = out.Wait; !out.Wait {
 			o.clear()
 		}
+	case kernels.OutputInput:
+		o.asked = out.Text
+	case kernels.OutputAnswer:
+		o.answer(out)
 	case kernels.OutputNotice:
 		o.notice(out.Notice.String())
 	}
@@ -74,6 +83,16 @@ func (o *outputs) stream(name, text string) {
 		o.put(&Output{Type: Stream, Name: name})
 	}
 	o.text = append(o.text, text)
+}
+
+// answer adds a prompt with its answer, as programs do that run notebooks: as text that was printed.
+func (o *outputs) answer(out kernels.Output) {
+	line := out.Text
+	if out.Password {
+		line = hidden
+	}
+	o.stream("stdout", o.asked+line+"\n")
+	o.asked = ""
 }
 
 // display adds a display or a result, or replaces what is shown: a display of an id that is there already does both.

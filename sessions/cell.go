@@ -103,9 +103,10 @@ func (r *run) drain(ctx context.Context) {
 				continue
 			}
 			if out.Kind == kernels.OutputInput {
-				r.ask(out) // before readers get to see it
+				r.ask(out)
+			} else {
+				r.e.record.append(out)
 			}
-			r.e.record.append(out)
 			r.e.record.room(ctx)
 		case errors.Is(err, io.EOF):
 			r.outcome = exited(r.running.Result())

@@ -73,16 +73,28 @@ func (e *Execution) Answer(id, line string) {
 	if len(line) > maxLine {
 		line = noInput + fmt.Sprintf("the answer is longer than %d bytes", maxLine) + inCode
 	}
-	if reply := e.input.take(id); reply != nil {
+	if p, reply := e.input.take(id); reply != nil {
+		if !strings.HasPrefix(line, noInput) {
+			e.record.append(answerTo(p, line))
+		}
 		reply(line)
 		e.session.changed()
 	}
 }
 
+// answerTo is what the record keeps of an answer: it stands where it was asked for. Passwords are not kept.
+func answerTo(p *Prompt, line string) kernels.Output {
+	out := kernels.Output{Kind: kernels.OutputAnswer, Time: time.Now(), Password: p.Password}
+	if !p.Password {
+		out.Text = line
+	}
+	return out
+}
+
 // Refuse makes the input() of an open prompt fail with a reason; the advice what to do instead is added. Whoever gave no
 // answer is not asked again.
 func (e *Execution) Refuse(id, why string) {
-	if reply := e.input.take(id); reply != nil {
+	if _, reply := e.input.take(id); reply != nil {
 		e.Unattend()
 		reply(noInput + why + inCode)
 	}
@@ -99,15 +111,15 @@ func (e *Execution) Unattend() {
 	}
 }
 
-// take closes a prompt, if it is open, and returns how to answer it.
-func (in *input) take(id string) (reply func(line string)) {
+// take closes a prompt, if it is open, and returns it, and how to answer it.
+func (in *input) take(id string) (p *Prompt, reply func(line string)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.prompt == nil || in.prompt.ID != id {
-		return nil
+	if p = in.prompt; p == nil || p.ID != id {
+		return nil, nil
 	}
 	in.close()
-	return in.reply
+	return p, in.reply
 }
 
 // close closes the open prompt, if there is one. in.mu is held.
@@ -121,9 +133,11 @@ func (in *input) close() {
 }
 
 // ask deals with a cell that wants a line of input: it waits for whoever attends it, for a while, or is refused. One that
-// asks again has given up what it asked before.
+// asks again has given up what it asked before. The prompt is open before readers get to see it, and nobody answers it before it is in
+// the record, where the answer comes behind it.
 func (r *run) ask(out kernels.Output) {
 	if out.Password && r.e.caller != Person {
+		r.e.record.append(out)
 		r.reply(noInput + notSecret)
 		return
 	}
@@ -135,6 +149,7 @@ func (r *run) ask(out kernels.Output) {
 	if attended {
 		in.open(Prompt{Text: out.Text, Password: out.Password}, r.reply, most, func(id string) { r.e.Refuse(id, "nobody answered within "+words.Length(most)) })
 	}
+	r.e.record.append(out)
 	in.mu.Unlock()
 	r.s.changed()
 	if !attended {

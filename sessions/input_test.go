@@ -83,6 +83,9 @@ func TestInputIsAnsweredOnce(t *testing.T) {
 		if got := printed(t, e); got != "a:1\nb:2\n" || e.Prompt() != nil {
 			t.Errorf("it printed %q", got)
 		}
+		if got := said(t, e); got != "a:|1|b:|2" {
+			t.Errorf("the record has %q", got)
+		}
 	})
 }
 
@@ -128,6 +131,39 @@ func TestInputInALoop(t *testing.T) {
 		}
 		if got := printed(t, e); !strings.HasPrefix(got, strings.Repeat("a:1\n", maxPrompts)+"a:^Dnobody can be asked") {
 			t.Errorf("it printed %q", got)
+		}
+	})
+}
+
+// said is what a cell asked and was answered, in the order of its record.
+func said(t *testing.T, e *Execution) string {
+	t.Helper()
+	var all []string
+	for out, err := range e.Outputs(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Kind == kernels.OutputInput || out.Kind == kernels.OutputAnswer {
+			all = append(all, out.Text)
+		}
+	}
+	return strings.Join(all, "|")
+}
+
+// What was asked for a password is kept, what was typed is not; and of answers that are none nothing is.
+func TestPasswordsAreNotKept(t *testing.T) {
+	withFake(t, func(t *testing.T, m *Manager) {
+		r := python("s", "ask (secret)")
+		r.Attended, r.Caller = true, Person
+		e := start(t, m, alice, r)
+		e.Answer(prompt(t, e, "(secret)").ID, "hunter2")
+		if got := said(t, e); got != "(secret)|" {
+			t.Errorf("the record has %q", got)
+		}
+		e = attended(t, m, "ask a:")
+		e.Refuse(prompt(t, e, "a:").ID, "no")
+		if got := said(t, e); got != "a:" {
+			t.Errorf("of a refusal the record has %q", got)
 		}
 	})
 }

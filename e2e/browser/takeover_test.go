@@ -172,6 +172,16 @@ func TestInterruptAndAnswer(t *testing.T) {
 	p.key("Enter")
 	p.untilText("#cells", "Ada 6")
 	p.until("document.querySelector('#prompt').hidden && document.activeElement.id === 'code'")
+	for _, when := range []string{"live", "loaded again"} {
+		p.until(`[...document.querySelectorAll('#c3 .item.asked')].map((asked) => asked.innerText.trim()).join() === 'Who? Ada,Word: ········'`)
+		p.until(`document.querySelector('#c3 .item:last-child').innerText.includes('Ada 6')`)
+		if when == "live" {
+			p.open("/s/asking")
+		}
+	}
+	if notebook := eval[string](p, `fetch('/s/asking/notebook').then((r) => r.text())`); !strings.Contains(notebook, "Who? Ada") || !strings.Contains(notebook, "Word: ····") || strings.Contains(notebook, "secret") {
+		t.Errorf("the notebook has\n%s", notebook)
+	}
 	r, err := c.Call(t.Context(), "list_executions", map[string]any{"session_id": "asking"}, nil)
 	if err != nil || strings.Contains(r.Text, "secret") {
 		t.Errorf("%v %v", r, err)

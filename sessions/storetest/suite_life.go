@@ -132,6 +132,7 @@ func testFaithful(t *testing.T, p Processes) {
 		{Kind: kernels.OutputError, Error: &kernels.ExecError{Name: "E", Traceback: []string{"\x1b[31m", ""}}, Time: at},
 		{Kind: kernels.OutputClear, Wait: true},
 		{Kind: kernels.OutputInput, Text: "Password: ", Password: true, Time: at},
+		{Kind: kernels.OutputAnswer, Password: true, Time: at}, {Kind: kernels.OutputAnswer, Text: "yes", Time: at},
 		{Kind: kernels.OutputNotice, Notice: &kernels.Notice{Gap: &stream.Gap{From: 1, To: 2, Bytes: 3}}, Time: at},
 		{Kind: kernels.OutputOther, Type: "comm_open", Content: json.RawMessage(`{"comm_id":"x"}`), Time: at},
 		{Kind: kernels.OutputStream, Stream: "stdout", Text: strings.Repeat("long ", 100_000), Time: at},
@@ -148,8 +149,8 @@ func testFaithful(t *testing.T, p Processes) {
 			t.Errorf("output %d came back as %.300s, want %.300s", i, fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", out))
 		}
 	}
-	if part := outputs(t, s, ref, 1, 8); len(part) != 3 || part[0].Index != 8 {
-		t.Errorf("from index 8 on there are %d", len(part))
+	if part := outputs(t, s, ref, 1, 10); len(part) != 3 || part[0].Index != 10 {
+		t.Errorf("from index 10 on there are %d", len(part))
 	}
 }
 

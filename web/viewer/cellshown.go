@@ -52,6 +52,7 @@ type item struct {
 	number, index int // of the output whose content it has
 	out           kernels.Output
 	text          *foldedText
+	answer        *kernels.Output // to a prompt
 	changed       bool
 }
 
@@ -70,6 +71,11 @@ func (s *shown) add(n sessions.Numbered) {
 	case kernels.OutputError:
 		s.settle()
 		s.put(n, "failed")
+	case kernels.OutputInput:
+		s.settle()
+		s.put(n, "asked")
+	case kernels.OutputAnswer:
+		s.answer(n.Output)
 	case kernels.OutputNotice:
 		s.settle()
 		s.put(n, "notice")
@@ -130,6 +136,18 @@ func (s *shown) put(n sessions.Numbered, kind string) *item {
 	}
 	s.items = append(s.items, it)
 	return it
+}
+
+// answer puts an answer behind the prompt that it is to.
+func (s *shown) answer(out kernels.Output) {
+	for i := len(s.items) - 1; i >= 0; i-- {
+		if it := s.items[i]; it.Kind == "asked" {
+			if it.answer == nil {
+				it.answer, it.changed = &out, true
+			}
+			return
+		}
+	}
 }
 
 // update replaces what is shown of a display, here and, as foreign, in other cells.
@@ -210,10 +228,24 @@ func (s *shown) html(it *item) template.HTML {
 		return it.text.html()
 	case it.out.Notice != nil:
 		return template.HTML(`<p class="remark">` + template.HTMLEscapeString(it.out.Notice.String()) + `</p>`)
+	case it.Kind == "asked":
+		return prompted(it.out, it.answer)
 	case it.out.Error != nil:
 		return render.Error(*it.out.Error, s.shift)
 	}
 	return render.Bundle(it.out, outputLinks{s.session, it.number, it.index})
+}
+
+// prompted is a prompt, with what was answered.
+func prompted(prompt kernels.Output, answer *kernels.Output) template.HTML {
+	made := `<pre>` + template.HTMLEscapeString(clipText(prompt.Text, maxPrompt))
+	switch {
+	case answer != nil && answer.Password:
+		made += `<kbd aria-label="a password">········</kbd>`
+	case answer != nil:
+		made += `<kbd>` + template.HTMLEscapeString(answer.Text) + `</kbd>`
+	}
+	return template.HTML(made + `</pre>`)
 }
 
 // outputLinks are the addresses of one output.

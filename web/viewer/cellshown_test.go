@@ -26,6 +26,14 @@ func displayed(kind kernels.OutputKind, id, text string) kernels.Output {
 	return kernels.Output{Kind: kind, DisplayID: id, Data: map[string]json.RawMessage{"text/plain": raw}}
 }
 
+func asks(text string, password bool) kernels.Output {
+	return kernels.Output{Kind: kernels.OutputInput, Text: text, Password: password}
+}
+
+func answers(text string, password bool) kernels.Output {
+	return kernels.Output{Kind: kernels.OutputAnswer, Text: text, Password: password}
+}
+
 // seen is what a cell shows, an item on each line: its key and its text.
 func seen(s *shown) string {
 	var b strings.Builder
@@ -51,7 +59,11 @@ func TestWhatACellShows(t *testing.T) {
 		"clear, waited":           {[]kernels.Output{printed("stdout", "a"), clear(true), printed("stdout", "b")}, "2 stdout b"},
 		"an update":               {[]kernels.Output{displayed(display, "d", "1"), printed("stdout", "a"), displayed(update, "d", "2")}, "0 display 2\n1 stdout a"},
 		"an update of another":    {[]kernels.Output{displayed(display, "d", "1"), displayed(update, "e", "2")}, "0 display 1"},
-		"inputs and comms":        {[]kernels.Output{{Kind: kernels.OutputInput, Text: "?"}, {Kind: kernels.OutputOther}}, ""},
+		"comms":                   {[]kernels.Output{{Kind: kernels.OutputOther}}, ""},
+		"a prompt":                {[]kernels.Output{asks("<b>?", false)}, "0 asked &lt;b&gt;?"},
+		"an answer":               {[]kernels.Output{asks("a? ", false), answers("<i>", false), printed("stdout", "x"), asks("b?", false)}, "0 asked a? <kbd>&lt;i&gt;</kbd>\n2 stdout x\n3 asked b?"},
+		"a password":              {[]kernels.Output{asks("word: ", true), answers("", true)}, "0 asked word: <kbd aria-label=\"a password\">········</kbd>"},
+		"an answer to nothing":    {[]kernels.Output{asks("a? ", false), {Kind: kernels.OutputClear}, answers("x", false)}, ""},
 	} {
 		s := newShown("s", sessions.ExecutionInfo{Number: 1, Generation: 1})
 		feed(s, tt.outs...)
