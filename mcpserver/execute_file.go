@@ -52,7 +52,7 @@ func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.
 		request.Language, err = s.languageOf(ctx, name, language)
 	}
 	if err == nil {
-		request.Code, err = s.scriptCode(ctx, owner, request, name)
+		err = s.runsScript(ctx, owner, &request, name)
 	}
 	if err != nil {
 		return toolError(err), nil
@@ -98,19 +98,21 @@ func (s *service) languageChoices() string {
 	return strings.Join(choices, ", ")
 }
 
-// scriptCode is the cell that runs a script.
-func (s *service) scriptCode(ctx context.Context, owner sessions.Owner, r sessions.Request, name string) (string, error) {
+// runsScript has a request run a script.
+func (s *service) runsScript(ctx context.Context, owner sessions.Owner, r *sessions.Request, name string) error {
 	code := s.Sessions.Config().Runtimes[r.Language].RunFile
 	if code == "" {
-		return "", fault.New(fault.Invalid, "%s cannot run files", s.titleOf(r.Language)).WithHint("let code do it")
+		return fault.New(fault.Invalid, "%s cannot run files", s.titleOf(r.Language)).WithHint("let code do it")
 	}
 	f, e, err := s.Sessions.OpenFile(ctx, owner, r.SessionID, name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	_ = f.Close() // the kernel opens what it runs itself, and has what it gets
 	path := s.Sessions.PathInside(owner, r.SessionID, e.Path)
-	return strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path)).Replace(code), nil
+	r.File = e.Path
+	r.Code = strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path)).Replace(code)
+	return nil
 }
 
 // shellWord is a text as one word of a shell's, in which nothing is expanded.

@@ -124,6 +124,7 @@ type executionEntry struct {
 	ID         int     `json:"execution_id"`
 	Status     string  `json:"status"`
 	Code       string  `json:"code"`
+	File       string  `json:"file,omitempty"`
 	Generation int     `json:"generation"`
 	Started    string  `json:"started,omitempty"`
 	Seconds    float64 `json:"seconds"`
@@ -159,7 +160,7 @@ const maxCodeLine = 80
 
 func executionEntryOf(i sessions.ExecutionInfo) executionEntry {
 	entry := executionEntry{
-		ID: i.Number, Status: phaseText(i), Code: firstLine(i.Code), Generation: i.Generation, Restores: i.Restores,
+		ID: i.Number, Status: phaseText(i), Code: firstLine(i.Title()), File: i.File, Generation: i.Generation, Restores: i.Restores,
 		Seconds: i.Duration.Round(time.Millisecond).Seconds(),
 	}
 	if !i.Started.IsZero() {
@@ -177,7 +178,7 @@ func executionLine(i sessions.ExecutionInfo) string {
 	if i.Restores > 0 {
 		parts = append(parts, fmt.Sprintf("cell %d run again", i.Restores))
 	}
-	return strings.Join(append(parts, firstLine(i.Code)), " · ")
+	return strings.Join(append(parts, firstLine(i.Title())), " · ")
 }
 
 // phaseText is a cell's status in one or two words.

@@ -80,6 +80,10 @@ func TestFileTools(t *testing.T) {
 		w.call("read_file", of("sub")).expect(t, true, "is a folder", "list_files")
 
 		w.call("execute_file", of("sub/a.py")).expect(t, false, `/sub/a.py"`, "[session s · cell 1 · ok")
+		w.call("list_executions", map[string]any{"session_id": "s"}).expect(t, false, "1 · ok", "· run sub/a.py")
+		if first := w.book("s").Cells[0].Source; !strings.HasPrefix(first, "# run sub/a.py\n") {
+			t.Errorf("the notebook has %q", first)
+		}
 		w.call("execute_file", of("nothing.py")).expect(t, true, `there is no "nothing.py"`)
 		w.call("execute_file", of("data.bin")).expect(t, true, "does not end like a script", "language: python (.py)")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "data.bin", "language": "Python"}).expect(t, false, `/data.bin"`, "ok")

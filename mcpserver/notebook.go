@@ -113,6 +113,9 @@ func runOf(i sessions.ExecutionInfo) notebook.Run {
 		Number: i.Number, Generation: i.Generation, Code: i.Code, ExecutionCount: i.Result.ExecutionCount, Status: phaseText(i),
 		Caller: i.Caller, Started: i.Started, Duration: i.Duration,
 	}
+	if i.File != "" {
+		run.Remark = i.Title()
+	}
 	if death := i.Result.Death; death != nil && i.Result.Status == kernels.StatusDied {
 		run.Failure = "… the cell did not end: " + plain(death.Cause) + " …"
 	}

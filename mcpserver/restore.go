@@ -133,15 +133,15 @@ func ranAgain(r sessions.RestoreReport) (n int) {
 func restoredLine(c sessions.RestoredCell) string {
 	switch {
 	case c.Number == 0:
-		return fmt.Sprintf("%d · skipped: %s · %s", c.Original, c.Skipped, firstLine(c.Code))
+		return fmt.Sprintf("%d · skipped: %s · %s", c.Original, c.Skipped, firstLine(c.Title))
 	case c.Skipped != "":
-		return fmt.Sprintf("%d → %d · given up: %s · %s", c.Original, c.Number, c.Skipped, firstLine(c.Code))
+		return fmt.Sprintf("%d → %d · given up: %s · %s", c.Original, c.Number, c.Skipped, firstLine(c.Title))
 	}
 	status := string(c.Result.Status)
 	if status == "" {
 		status = "not run"
 	}
-	return fmt.Sprintf("%d → %d · %s · %s · %s", c.Original, c.Number, status, words.Took(c.Result.Duration), firstLine(c.Code))
+	return fmt.Sprintf("%d → %d · %s · %s · %s", c.Original, c.Number, status, words.Took(c.Result.Duration), firstLine(c.Title))
 }
 
 func restoreStopped(id string, r sessions.RestoreReport) string {

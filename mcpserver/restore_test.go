@@ -70,7 +70,7 @@ func TestRestoreSessionNeedsTheScopeOfItsLanguage(t *testing.T) {
 func TestRestoreSessionOfAMissingScript(t *testing.T) {
 	failed := kernels.Result{Status: kernels.StatusError, Error: &kernels.ExecError{Name: "FileNotFoundError", Value: "No such file or directory: '/workspace/load.py'"}}
 	expectText(t, restoreText("s", sessions.RestoreReport{
-		Cells: []sessions.RestoredCell{{Original: 1, Number: 4, Code: "exec(…)", Result: sessions.Result{Result: failed}}}, Left: 2,
+		Cells: []sessions.RestoredCell{{Original: 1, Number: 4, Title: "exec(…)", Result: sessions.Result{Result: failed}}}, Left: 2,
 		Stopped: "the cell failed: FileNotFoundError: No such file or directory: '/workspace/load.py'",
 	}), "2 cells not restored.", "write it into the workspace again (write_file). Calling again goes on where this stopped.")
 }

@@ -25,6 +25,8 @@ type Run struct {
 	// Number counts the session's cells, from 1. Generation is that of the kernel that ran it.
 	Number, Generation int
 	Code               string
+	// Remark is a line that stands as a comment before the code; empty for none.
+	Remark string
 	// ExecutionCount is the kernel's own number of it, 0 for none.
 	ExecutionCount int
 	// Status says in a word or two how it ended.
@@ -102,14 +104,18 @@ func (b *Builder) note(id, text string, about Object) {
 // Begin adds a cell; its outputs follow. It returns false, and the cell is only counted, when there is no room for it.
 func (b *Builder) Begin(r Run) bool {
 	b.close()
-	size := textSize(r.Code)
+	source := r.Code
+	if r.Remark != "" {
+		source = Comment(b.session.Kernelspec.Language) + " " + r.Remark + "\n" + source
+	}
+	size := textSize(source)
 	if b.missing > 0 || size > b.left {
 		b.missing++
 		return false
 	}
 	b.left -= size
 	c := &Cell{
-		Type: Code, ID: fmt.Sprintf("cell-%d", r.Number), Source: r.Code, ExecutionCount: r.ExecutionCount, Metadata: r.metadata(),
+		Type: Code, ID: fmt.Sprintf("cell-%d", r.Number), Source: source, ExecutionCount: r.ExecutionCount, Metadata: r.metadata(),
 	}
 	b.notebook.Cells = append(b.notebook.Cells, c)
 	b.cell = &outputs{cell: c, displays: b.displays, pending: &b.pending, left: min(b.left, maxCell), failure: r.Failure}

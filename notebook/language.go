@@ -36,6 +36,15 @@ func languageInfo(name string, said kernels.LanguageInfo) Object {
 	return info
 }
 
+// Comment is what begins a comment in a language.
+func Comment(language string) string {
+	switch language {
+	case "python", "bash", "r", "R":
+		return "#"
+	}
+	return "//"
+}
+
 // within is a text that is not too long to be meant, else "".
 func within(text string) string {
 	if len(text) > maxLanguageText {

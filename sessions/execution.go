@@ -33,7 +33,8 @@ type Execution struct {
 	number   int
 	msgID    string
 	code     string
-	restores int // the number of the cell that this one runs again
+	file     string // the script that the code runs; "" for a cell of its own
+	restores int    // the number of the cell that this one runs again
 	caller   string
 	timeout  time.Duration
 	minted   bool

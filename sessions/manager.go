@@ -58,6 +58,8 @@ type Request struct {
 	// may under any.
 	Permit func(profile string) error
 	Code   string
+	// File is the path of the script in the workspace that Code runs, for those who read the history; empty for a cell of its own.
+	File string
 	// Timeout is how long the cell may run, in whole or broken seconds; 0 means the default.
 	Timeout time.Duration
 	// Caller says who asks, for the history: a name for people, not an identity. It may be empty.

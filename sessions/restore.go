@@ -47,8 +47,9 @@ type RestoreReport struct {
 type RestoredCell struct {
 	// Original is the number of the cell that was run again, Number that of its new run, 0 if there was none.
 	Original, Number int
-	Code             string
-	Result           Result
+	// Title is the cell's: see ExecutionInfo.
+	Title  string
+	Result Result
 	// Skipped is why the cell was passed over; empty when it was not.
 	Skipped string
 }
@@ -238,7 +239,7 @@ type restoration struct {
 
 // next runs or skips one cell, and says why no other is to come.
 func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
-	done := RestoredCell{Original: c.original(), Code: c.Code}
+	done := RestoredCell{Original: c.original(), Title: c.Title()}
 	if r.m.asked(ctx, r.owner, r.id, c.Number) {
 		done.Skipped = readsInput
 		r.report.Cells = append(r.report.Cells, done)
@@ -252,7 +253,7 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 		return r.timeUp
 	}
 	e, err := r.m.Execute(ctx, r.owner, Request{
-		SessionID: r.id, Language: r.language, Code: c.Code, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
+		SessionID: r.id, Language: r.language, Code: c.Code, File: c.File, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
 	})
 	if err != nil {
 		return err.Error()

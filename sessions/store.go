@@ -143,6 +143,8 @@ type StoredExecution struct {
 	// MsgID is the id of its request to the kernel.
 	MsgID string
 	Code  string
+	// File is the path of the script in the workspace that Code runs; empty for a cell of its own.
+	File string
 	// Caller says who asked, where that is known: a name for people, not an identity.
 	Caller  string
 	Timeout time.Duration
@@ -207,6 +209,7 @@ type ExecutionQueued struct {
 	Number  int
 	MsgID   string
 	Code    string
+	File    string
 	Caller  string
 	Timeout time.Duration
 	// Restores is the number of the earlier cell that this one runs again; 0 for a cell of its own.

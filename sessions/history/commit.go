@@ -152,8 +152,8 @@ func (c *commit) queued(q sessions.ExecutionQueued, began sessions.ExecutionBega
 	c.use(q.Queued)
 	c.use(began.Started)
 	c.added = inserted{number: q.Number}
-	return c.row(`INSERT INTO executions (session, number, msg_id, code, caller, timeout, restores, queued, generation, started, preamble)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, c.session, q.Number, q.MsgID, q.Code, q.Caller, int64(q.Timeout), q.Restores,
+	return c.row(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores,
 		nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble).Scan(&c.added.id)
 }
 

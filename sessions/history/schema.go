@@ -94,6 +94,8 @@ var migrations = []string{
 	// The few executions that have not ended, of very many: whoever takes up a session asks for them, and retention does. Those
 	// that are written once, when they have ended, are never in it.
 	`CREATE INDEX executions_open ON executions (session, number) WHERE ended IS NULL;`,
+	// The script that a cell's code runs.
+	`ALTER TABLE executions ADD COLUMN file TEXT NOT NULL DEFAULT '';`,
 }
 
 // auditHeadsVersion is the first version that has the table audit_heads.

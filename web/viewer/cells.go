@@ -62,8 +62,10 @@ type cellView struct {
 	NewKernel bool
 	Why       string
 
-	Code  template.HTML
-	Lines int
+	Code template.HTML
+	// Script says which script the code runs, and is shown in its place; empty for a cell of its own.
+	Script string
+	Lines  int
 	// Status is a word for a class, Label what people read.
 	Status, Label string
 	Caller        string
@@ -284,6 +286,9 @@ func viewOf(info sessions.ExecutionInfo) cellView {
 	view := cellView{
 		Number: info.Number, Generation: info.Generation, Caller: info.Caller, Restores: info.Restores, Started: info.Started,
 		Status: string(info.Phase), Label: string(info.Phase), Lines: countLines(info.Code),
+	}
+	if info.File != "" {
+		view.Script = info.Title()
 	}
 	if info.Phase != sessions.PhaseEnded {
 		return view

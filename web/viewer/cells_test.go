@@ -93,6 +93,29 @@ func TestOutputsAsTheyAre(t *testing.T) {
 	}
 }
 
+// A cell that runs a script is called so, wherever it is shown, whatever the script's name is; its code is nobody's to edit.
+func TestScripts(t *testing.T) {
+	p := newPages(t)
+	b := p.signIn("ann", all...)
+	for i, file := range []string{"<b>.py", "a\nb.py"} {
+		if _, err := p.sessions.Execute(t.Context(), b.who.owner, sessions.Request{SessionID: "s", Language: "python", Code: "print wrapper", File: file, Caller: "model"}); err != nil {
+			t.Fatal(err)
+		}
+		b.ended("s", i+1)
+	}
+	for _, want := range []string{`<pre class="code script" tabindex="0">run &lt;b&gt;.py</pre>`, `run &#34;a\nb.py&#34;`} {
+		if page := b.want(200, "GET", "/s/s", nil); !strings.Contains(page, want) || strings.Contains(page, "print wrapper") {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	if list := b.want(200, "GET", "/", nil); !strings.Contains(list, `run &#34;a\nb.py&#34;`) {
+		t.Errorf("the list of sessions is\n%s", list)
+	}
+	if earlier := b.want(200, "GET", "/s/s/earlier", nil); strings.TrimSpace(earlier) != "[]" {
+		t.Errorf("to be edited there is %s", earlier)
+	}
+}
+
 // followed page is what a page makes of what the topic tells.
 type toldPage struct {
 	cells, heads map[int]string

@@ -9,6 +9,7 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
+	"cellblock/notebook"
 	"cellblock/sessions"
 )
 
@@ -44,12 +45,11 @@ type editorPart struct {
 }
 
 func (v *Viewer) editorPart(_ *http.Request, _ visit, s sessionView) (any, error) {
-	p := editorPart{Title: cmp.Or(v.Sessions.Config().Runtimes[s.Language].Title, s.Language), Scope: s.Language + ":execute", Indent: 2, Comment: "//"}
-	switch s.Language {
-	case "python":
-		p.Indent, p.Comment = 4, "#"
-	case "bash", "r":
-		p.Comment = "#"
+	p := editorPart{
+		Title: cmp.Or(v.Sessions.Config().Runtimes[s.Language].Title, s.Language), Scope: s.Language + ":execute", Indent: 2, Comment: notebook.Comment(s.Language),
+	}
+	if s.Language == "python" {
+		p.Indent = 4
 	}
 	return p, nil
 }
@@ -145,7 +145,7 @@ type earlierCell struct {
 	Code   string `json:"code"`
 }
 
-// earlier answers with the code of a session's last cells before a number, the newest first, each code once.
+// earlier answers with the code of a session's last cells, the newest first, each code once. What runs a script is nobody's to edit.
 func (v *Viewer) earlier(w http.ResponseWriter, r *http.Request, who visit) error {
 	infos, err := v.Sessions.Executions(r.Context(), who.owner, r.PathValue("id"), maxEarlier)
 	if err != nil {
@@ -153,7 +153,7 @@ func (v *Viewer) earlier(w http.ResponseWriter, r *http.Request, who visit) erro
 	}
 	cells, size, seen := []earlierCell{}, 0, map[string]bool{}
 	for i := len(infos) - 1; i >= 0 && size < maxEarlierBytes; i-- {
-		if code := infos[i].Code; !seen[code] {
+		if code := infos[i].Code; !seen[code] && infos[i].File == "" {
 			seen[code] = true
 			size += len(code)
 			cells = append(cells, earlierCell{infos[i].Number, code})
