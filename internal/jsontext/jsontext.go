@@ -4,8 +4,6 @@
 package jsontext
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"unicode/utf8"
 )
@@ -13,20 +11,14 @@ import (
 // piece is how much of a text is written at once, in bytes.
 const piece = 4 << 10
 
-// Writer writes texts as JSON strings, as encoding/json would without escaping HTML. It is not for concurrent use.
+// Writer writes texts as JSON strings, as Append does. It is not for concurrent use.
 type Writer struct {
-	out   io.Writer
-	small bytes.Buffer // a piece on its way to out
-	quote *json.Encoder
+	out           io.Writer
+	plain, quoted []byte // a piece on its way to out
 }
 
 // NewWriter returns a Writer to out, which is to be buffered if many small writes are dear.
-func NewWriter(out io.Writer) *Writer {
-	w := &Writer{out: out}
-	w.quote = json.NewEncoder(&w.small)
-	w.quote.SetEscapeHTML(false)
-	return w
-}
+func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
 // Write writes a text.
 func (w *Writer) Write(text string) error {
@@ -47,12 +39,9 @@ func (w *Writer) Write(text string) error {
 
 // inner writes what stands between the quotes.
 func (w *Writer) inner(text string) error {
-	w.small.Reset()
-	if err := w.quote.Encode(text); err != nil {
-		return err
-	}
-	quoted := w.small.Bytes()
-	_, err := w.out.Write(quoted[1 : len(quoted)-2]) // the last is the line's end
+	w.plain = append(w.plain[:0], text...)
+	w.quoted = appendInner(w.quoted[:0], w.plain)
+	_, err := w.out.Write(w.quoted)
 	return err
 }
 

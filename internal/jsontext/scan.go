@@ -2,7 +2,6 @@ package jsontext
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"unicode/utf8"
@@ -145,7 +144,7 @@ func skipText(b []byte, at int) int {
 	if at >= len(b) || b[at] != '"' {
 		return -1
 	}
-	for at = plainEnd(b, at+1); at < len(b); at = plainEnd(b, at) {
+	for at = PlainEnd(b, at+1); at < len(b); at = PlainEnd(b, at) {
 		switch b[at] {
 		case '"':
 			return at + 1
@@ -158,23 +157,6 @@ func skipText(b []byte, at int) int {
 		}
 	}
 	return -1
-}
-
-// plainEnd returns the index of the first byte from at on that is a quote, a backslash or a control character. It looks at
-// eight bytes at a time: nearly all of a picture and of a long text are none.
-func plainEnd(b []byte, at int) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for ; at+8 <= len(b); at += 8 {
-		x := binary.LittleEndian.Uint64(b[at:])
-		quote, backslash := x^'"'*ones, x^'\\'*ones
-		if ((x-' '*ones)&^x|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs != 0 {
-			break
-		}
-	}
-	for at < len(b) && b[at] >= ' ' && b[at] != '"' && b[at] != '\\' {
-		at++
-	}
-	return at
 }
 
 // skipEscape skips what follows a backslash.

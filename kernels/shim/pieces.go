@@ -38,6 +38,9 @@ func (p *pieces) Write(content []byte) (int, error) {
 
 // add takes text.
 func (p *pieces) add(text []byte) {
+	if p.buf == nil {
+		p.buf = make([]byte, 0, pieceSize+pieceSize/4)
+	}
 	p.buf = append(p.buf, text...)
 	if len(p.buf) >= pieceSize {
 		n := whole(p.buf)

@@ -3,9 +3,10 @@
 package shim
 
 import (
-	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"cellblock/internal/jsontext"
 )
 
 // skim reads the content of a stream message as it passes, however large it is: {"name": "stdout", "text": "…"}. It
@@ -102,8 +103,11 @@ func (s *skim) in(key string) bool { return s.depth == 1 && s.value && string(s.
 
 // run takes the rest of a string up to where it ends or has an escape.
 func (s *skim) run(p []byte) []byte {
-	n := bytes.IndexAny(p, `"\`)
-	if n < 0 {
+	n := jsontext.PlainEnd(p, 0)
+	for n < len(p) && p[n] < ' ' { // a control character, which should have been escaped
+		n = jsontext.PlainEnd(p, n+1)
+	}
+	if n == len(p) {
 		s.emit(p)
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"cellblock/internal/jsontext"
 	"cellblock/kernels/stream"
 )
 
@@ -151,9 +152,8 @@ func elide(j *journal, e stream.Elided) {
 
 // withText returns a stream message like one that came, with other text.
 func withText(parts [][]byte, name string, text []byte) [][]byte {
-	content := struct {
-		Name string `json:"name"`
-		Text string `json:"text"`
-	}{name, string(text)}
-	return [][]byte{parts[0], parts[1], parts[2], encode(content)}
+	content := make([]byte, 0, len(text)+len(text)/16+64) // and some escapes
+	content = jsontext.Append(append(content, `{"name": `...), []byte(name))
+	content = jsontext.Append(append(content, `, "text": `...), text)
+	return [][]byte{parts[0], parts[1], parts[2], append(content, '}')}
 }

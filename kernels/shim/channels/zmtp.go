@@ -15,6 +15,7 @@ const (
 	maxCommand = 64 << 10  // bytes of a command
 	maxLead    = 128 << 10 // bytes of the frames before a large one that are kept to tell what that is
 	readBuffer = 16 << 10
+	passBuffer = 128 << 10 // bytes of a frame that is skipped which are read at once
 )
 
 // Flags of a frame (ZMTP 3.1, "Framing").
@@ -201,19 +202,18 @@ func (p *parser) leadFrames() [][]byte {
 
 // skip reads size bytes that zmq4 does not get.
 func (p *parser) skip(size int64) error {
-	wanted := p.cut.to != nil && p.cut.frame == p.frames-1
-	for at := int64(0); at < size; {
-		if _, err := p.r.Peek(1); err != nil {
-			return inside(err)
-		}
-		chunk, _ := p.r.Peek(int(min(int64(p.r.Buffered()), size-at)))
-		if wanted {
-			_, _ = p.cut.to.Write(chunk)
-		}
-		at += int64(len(chunk))
-		p.r.Discard(len(chunk))
+	if size == 0 {
+		return nil
 	}
-	return nil
+	to := io.Discard
+	if p.cut.to != nil && p.cut.frame == p.frames-1 {
+		to = p.cut.to
+	}
+	n, err := io.CopyBuffer(to, io.LimitReader(p.r, size), make([]byte, min(size, passBuffer)))
+	if n < size && err == nil {
+		err = io.EOF
+	}
+	return inside(err)
 }
 
 // readCommand reads a command. READY, which ends the handshake, is passed on once it is found to be well-formed.
