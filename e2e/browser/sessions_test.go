@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -175,4 +176,52 @@ func TestFormThatIsClosed(t *testing.T) {
 	if eval[bool](p, "globalThis.left ?? false") {
 		t.Error("the page went to the session that was given up")
 	}
+}
+
+// The images of the language are to be chosen from, and another can be named; where there are none, nothing is asked.
+func TestImagesOfANewSession(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	p.until("document.getElementById('sessions')")
+	p.click("#new")
+	p.until("document.querySelector('dialog [data-images]') && performance.getEntriesByName(location.origin + '/images').length > 0")
+	if eval[bool](p, "document.querySelector('dialog [data-images]').checkVisibility()") {
+		t.Error("without images, one is asked for")
+	}
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("!document.querySelector('dialog')")
+	eval[bool](p, `(() => {
+		const ask = fetch;
+		globalThis.fetch = async (path, options) => {
+			if (path === '/images') return Response.json({python: [{name: 'ml', about: 'with pip:polars'}]});
+			if (path === '/sessions') globalThis.sent = JSON.parse(options.body).image;
+			return ask(path, options);
+		};
+		return true;
+	})()`)
+	p.click("#new")
+	p.until("document.querySelector('dialog [data-images]')?.checkVisibility()")
+	choose := func(label string) {
+		t.Helper()
+		p.until(fmt.Sprintf(`(() => {
+			const list = document.querySelector('dialog [data-images]'), option = [...list.options].find(({text}) => text.startsWith(%s));
+			if (option) { list.value = option.value; list.dispatchEvent(new Event('change', {bubbles: true})); }
+			return option;
+		})()`, quoted(label)))
+	}
+	p.expects("400")
+	for _, tt := range []struct{ choice, typed, sent string }{{"ml (with pip:polars)", "", "ml"}, {"Another…", "mine:1", "mine:1"}, {"the language's own", "", ""}} {
+		choose(tt.choice)
+		if tt.typed != "" {
+			p.until("document.activeElement.name === 'image'")
+			p.write(tt.typed)
+		}
+		eval[bool](p, "delete globalThis.sent")
+		p.click("dialog button.primary")
+		p.until("globalThis.sent === " + quoted(tt.sent))
+		if tt.sent != "" { // there is no such image here, and the form stays
+			p.until("document.querySelector('dialog [role=alert]').innerText !== '' && !document.querySelector('dialog button.primary').disabled")
+		}
+	}
+	p.until("location.pathname.startsWith('/s/')")
 }

@@ -48,9 +48,8 @@ type sessionRow struct {
 type sessionList struct {
 	Rows      []sessionRow
 	Languages []language
-	// Profiles are those that the visitor may use, Images tells whether kernels run in images.
+	// Profiles are those that the visitor may use.
 	Profiles []string
-	Images   bool
 	MCPURL   string
 }
 
@@ -58,10 +57,7 @@ type sessionList struct {
 type language struct{ Name, Title string }
 
 func (v *Viewer) sessionsPage(w http.ResponseWriter, r *http.Request, who visit) error {
-	list := sessionList{
-		Languages: v.languages(who), Profiles: v.profiles(who), MCPURL: v.PublicURL + "/mcp",
-		Images: v.Sessions.Config().Provisioner.Capabilities().Images,
-	}
+	list := sessionList{Languages: v.languages(who), Profiles: v.profiles(who), MCPURL: v.PublicURL + "/mcp"}
 	if who.can(mcpserver.ScopeRead) {
 		rows, err := v.rows(r.Context(), who)
 		if err != nil {

@@ -29,6 +29,8 @@ type Config struct {
 	Dev bool
 	// Health says how the server is, for its operators. Nil: that is not shown.
 	Health func(context.Context) mcpserver.HealthReport
+	// Images are what sessions may run in. Nil: kernels run in none.
+	Images mcpserver.ImageLibrary
 	// Audit is told of all that people change. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner changes something. Nil: nothing does.

@@ -3,7 +3,8 @@ import {subscribe} from './live.js';
 import {fragment} from './fragment.js';
 import {keys} from './keys.js';
 import {post} from './send.js';
-import {ask, confirm} from './dialog.js';
+import {confirm} from './dialog.js';
+import {beginSession} from './new-session.js';
 import {attempt} from './toast.js';
 
 const table = document.getElementById('sessions');
@@ -95,11 +96,8 @@ body.addEventListener('click', async (event) => {
 
 const form = document.getElementById('new-form');
 async function begin() {
-  let id;
-  const begun = await ask('New session', document.importNode(form.content, true), 'Start', async (data) => {
-    ({session_id: id} = await post('/sessions', Object.fromEntries(data)));
-  });
-  if (begun) location.assign(`/s/${id}`);
+  const id = await beginSession(form);
+  if (id) location.assign(`/s/${id}`);
 }
 document.getElementById('new')?.addEventListener('click', begin);
 

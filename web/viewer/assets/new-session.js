@@ -1,0 +1,44 @@
+// The form of a new session. Which images there are to choose from depends on the language, and is known when it has been asked.
+import {ask} from './dialog.js';
+import {get, post} from './send.js';
+
+const other = '\n'; // no image is called so
+
+// choose offers the images of the language that is chosen. One that is not listed can be named, where the server allows it.
+function choose(content) {
+  const language = content.querySelector('[name=language]'), list = content.querySelector('[data-images]'), name = content.querySelector('[name=image]');
+  const own = list.options[0];
+  let choices = {};
+  const offer = () => {
+    const images = choices[language.value];
+    list.parentElement.hidden = !images;
+    list.replaceChildren(own, ...(images ?? []).map((image) => new Option(`${image.name} (${image.about})`, image.name)), new Option('Another…', other));
+    list.value = '';
+    take();
+  };
+  const take = () => {
+    name.parentElement.hidden = list.value !== other;
+    name.required = list.value === other;
+    name.value = list.value.trim();
+  };
+  language.addEventListener('change', offer);
+  list.addEventListener('change', () => {
+    take();
+    if (name.required) name.focus();
+  });
+  get('/images').then((all) => {
+    choices = all;
+    offer();
+  }, () => {}); // the language's own image is left
+}
+
+// beginSession asks what session is to be made, and makes it; it resolves to its id, or to nothing if none is wanted.
+export async function beginSession(template) {
+  let id;
+  const content = document.importNode(template.content, true);
+  choose(content);
+  const begun = await ask('New session', content, 'Start', async (data) => {
+    ({session_id: id} = await post('/sessions', Object.fromEntries(data)));
+  });
+  return begun ? id : undefined;
+}
