@@ -29,7 +29,7 @@ func errorText(e kernels.ExecError, shift int) string {
 	t.endException()
 	t.tellInner()
 	text := strings.Join(t.lines, "\n")
-	if !strings.Contains(text, e.Name) || text == "" {
+	if said := cutMiddle(strings.TrimSpace(plain(e.Value)), maxMessage); text == "" || !strings.Contains(text, e.Name) && (said == "" || !strings.Contains(text, said)) {
 		text = joinLines(text, cutMiddle(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": "), maxMessage))
 	}
 	return cutMiddle(text, 4*maxMessage)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"cellblock/images"
 	"cellblock/kernels"
 )
 
@@ -106,31 +105,6 @@ var BashDialect = Dialect{
 	Loop: "echo begun; while :; do :; done", Wait: "echo begun; read line < <(sleep 1000)", Child: "echo begun; sleep 1000",
 	Program:  "env echo program",
 	Complete: "ech", Completed: "echo", Inspect: "cd", Inspected: "shell builtin",
-}
-
-// Bash returns the kernelspec of our Bash kernel, from the sources, and the folders that it must be able to read. It skips the
-// test where there is no ipykernel.
-func Bash(t testing.TB) (spec kernels.Kernelspec, folders []string) {
-	t.Helper()
-	NeedPython(t)
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	executor := filepath.Join(root, "images", "executor")
-	data, err := os.ReadFile(filepath.Join(executor, "bash", images.KernelspecFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := images.ParseKernelspec(filepath.Join(executor, "bash"), data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Argv[0] = images.PythonInterpreter
-	return kernels.Kernelspec{
-		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, InterruptMode: l.InterruptMode, Transport: l.Transport,
-		Env: map[string]string{"PYTHONPATH": filepath.Join(executor, "terminal")}, // beside it, where it is installed
-	}, []string{filepath.Join(executor, "bash"), filepath.Join(executor, "terminal")}
 }
 
 // Node returns the kernelspec of our Node kernel for a language, from the sources, and the folder that it must be able to

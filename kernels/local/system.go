@@ -17,7 +17,7 @@ var etc = []string{
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "locale.alias", "inputrc",
 	"fonts", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates/extracted",
 	"crypto-policies", "mime.types", "magic", "magic.mime", "protocols", "services", "terminfo", "xml", "sgml", "perl",
-	"matplotlibrc", "ipython", "jupyter", "R", "ImageMagick-6", "ImageMagick-7", "java-11-openjdk", "java-17-openjdk",
+	"matplotlibrc", "ipython", "jupyter", "R", "mono", "ImageMagick-6", "ImageMagick-7", "java-11-openjdk", "java-17-openjdk",
 	"java-21-openjdk", "texmf", "debian_version", "os-release",
 }
 

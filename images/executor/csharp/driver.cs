@@ -114,7 +114,7 @@ static class Driver
             var said = new List<string>();
             if (!piece.Unfinished || Compile("CellblockCell.Value(" + piece.Text + "\n)", out compiled).Count > 0) // where a * b declares no pointer
                 said = Compile(piece.Text, out compiled);
-            if (said.Count > 0) return Failure("CompilationError", said[0], said.Count > 1 ? said : new List<string>());
+            if (said.Count > 0) return Failure("CompilationError", string.Join("\n", said.Take(20)), new string[0]);
             value = none;
             if (compiled != null) compiled(ref value);
             shown = value != none && !piece.Ended && !(value is System.Threading.Tasks.Task);
@@ -144,9 +144,7 @@ static class Driver
 
     static Json Failure(Exception e)
     {
-        var own = new[] { "Mono.CSharp.", "<InteractiveExpressionClass>", "Driver.", "(wrapper " };
-        var lines = e.ToString().Split('\n').Where(line => !own.Any(o => line.TrimStart().StartsWith("at " + o) || line.TrimStart().StartsWith("at (wrapper")));
-        return Failure(e.GetType().FullName, e.Message, lines);
+        return Failure(e.GetType().FullName, e.Message, Trace.Of(e));
     }
 
     static Json Variables()
@@ -182,6 +180,71 @@ static class Driver
         var answer = new Json();
         answer["matches"] = found.Select(f => prefix + f).Distinct().Take(500).ToList();
         return answer;
+    }
+}
+
+// Trace tells where an exception comes from, the outermost call first and what has led to it before it: all but its own message.
+static class Trace
+{
+    const int Deep = 5, Members = 10, Frames = 20;
+    static readonly string[] own = { "Mono.CSharp.", "<InteractiveExpressionClass>", "Driver.", "(wrapper ", "System.Runtime.ExceptionServices." };
+
+    public static List<string> Of(Exception e)
+    {
+        var lines = new List<string>();
+        var several = e as AggregateException;
+        if (several != null)
+            foreach (var one in several.Flatten().InnerExceptions.Take(Members)) Before(lines, one, Deep, "It is one of those that the following exception is made of:");
+        else if (e.InnerException != null) Before(lines, e.InnerException, Deep, "The above exception was the direct cause of the following exception:");
+        lines.AddRange(Calls(e));
+        return lines;
+    }
+
+    static void Before(List<string> lines, Exception e, int deep, string link)
+    {
+        if (e.InnerException != null && deep > 1) Before(lines, e.InnerException, deep - 1, "The above exception was the direct cause of the following exception:");
+        lines.AddRange(Calls(e));
+        lines.Add(e.GetType().FullName + ": " + e.Message);
+        lines.Add(link);
+    }
+
+    // Calls are an exception's, without those of the evaluator, and of libraries only the one that the user's code has made.
+    static List<string> Calls(Exception e)
+    {
+        var calls = new List<string>();
+        foreach (var line in (e.StackTrace ?? "").Split('\n').Reverse())
+        {
+            var call = line.Trim();
+            if (!call.StartsWith("at ") || own.Any(o => call.StartsWith("at " + o))) continue;
+            call = System.Text.RegularExpressions.Regex.Replace(call, @" \[0x[0-9a-f]+\] in .*$", "");
+            if (Library(call) && calls.Count > 0 && Library(calls[calls.Count - 1])) continue;
+            calls.Add(call);
+        }
+        return Bounded(Collapsed(calls)).Select(c => "  " + c).ToList();
+    }
+
+    static bool Library(string call) { return call.StartsWith("at System.") || call.StartsWith("at Mono.") || call.StartsWith("at Microsoft."); }
+
+    // Collapsed counts calls that repeat, as those of a function that calls itself do.
+    static List<string> Collapsed(List<string> calls)
+    {
+        var kept = new List<string>();
+        for (int i = 0, end; i < calls.Count; i = end)
+        {
+            for (end = i + 1; end < calls.Count && calls[end] == calls[i]; ) end++;
+            kept.Add(calls[i]);
+            if (end - i > 1) kept.Add("  [... " + (end - i - 1) + " more calls like this one ...]");
+        }
+        return kept;
+    }
+
+    static List<string> Bounded(List<string> calls)
+    {
+        if (calls.Count <= Frames) return calls;
+        var kept = calls.Take(Frames / 4).ToList();
+        kept.Add("  [... " + (calls.Count - Frames) + " more calls ...]");
+        kept.AddRange(calls.Skip(calls.Count - Frames + Frames / 4));
+        return kept;
     }
 }
 

@@ -43,3 +43,8 @@ test('what is no error, and what cannot be described', () => {
 test('stacks that code prints do not have the kernel in them', () => {
   assert.equal(thrown('throw new Error(new Error("s").stack)').evalue, 'Error: s\n    at cell-7:1:17')
 })
+
+test('who asked for a module is not said of a cell', () => {
+  const { evalue, traceback } = thrown('throw new Error("Cannot find module \'x\'\\nRequire stack:\\n- /workspace/cell.js")')
+  assert.deepEqual([evalue, traceback.at(-1)], ["Cannot find module 'x'", "Error: Cannot find module 'x'"])
+})

@@ -11,6 +11,7 @@ import { Array, Error, JSON, Map, Math, Number, String, SyntaxError, URL } from 
 
 const OWN = new URL('..', import.meta.url).href
 const NAME = 'cell.js' // of what imports on behalf of cells
+const CELLS = /\nRequire stack:\n- \S*\/cell\.js$/ // who asked for a module that is not there: a cell
 const FRAMES = 50
 const DEEP = 5 // errors that led to an error
 const MEMBERS = 10 // errors of one AggregateError
@@ -98,7 +99,7 @@ export class Errors {
     if (problem?.final) return this.#unread(problem.message, problem.file, problem.at)
     const compiled = problem && error instanceof SyntaxError && compiledAt.exec(String(error.stack).split('\n')[0])
     if (compiled) return this.#unreadable(error, compiled, problem)
-    const evalue = String(error.message ?? '')
+    const evalue = String(error.message ?? '').replace(CELLS, '')
     return { ename, evalue, traceback: this.#lines(error, DEEP) }
   }
 
@@ -218,6 +219,6 @@ function nameOf(error) {
 }
 
 function message(error) {
-  const text = String(error.message ?? '')
+  const text = String(error.message ?? '').replace(CELLS, '')
   return text ? `${nameOf(error)}: ${text}` : nameOf(error)
 }

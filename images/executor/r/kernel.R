@@ -1,0 +1,56 @@
+# Starts IRkernel. Its errors are told in the common form: the calls of the user's own functions, with file and line where a
+# function comes from a file, then the message, once. IRkernel would add the calls by which it and `evaluate` caught the error.
+# Values are text as R prints it, and HTML for people; Markdown would stand for the text, with characters escaped.
+local({
+  options(keep.source = TRUE, jupyter.display_mimetypes = setdiff(getOption("jupyter.display_mimetypes"), c("text/markdown", "text/latex")))
+  most <- 20 # calls that are told
+
+  # Where a call was made: "File path:line" and the line itself; NULL for code that comes from no file.
+  place <- function(call) {
+    ref <- attr(call, "srcref")
+    file <- attr(ref, "srcfile")
+    if (is.null(file$filename) || !nzchar(file$filename) || startsWith(file$filename, "<")) return(NULL)
+    path <- if (startsWith(file$filename, "/")) file$filename else file.path(file$wd, file$filename)
+    line <- tryCatch(getSrcLines(file, ref[[1]], ref[[1]]), error = function(e) character())
+    list(where = sprintf("File %s:%d", path, ref[[1]]), line = sprintf("----> %d %s", ref[[1]], substr(line, 1, 300)))
+  }
+
+  # The user's own functions among the calls of which something has failed, the outermost first.
+  frames <- function(calls) {
+    calls <- sys.calls()
+    own <- Filter(function(i) identical(topenv(environment(sys.function(i))), globalenv()), seq_along(calls))
+    told <- vapply(own, function(i) {
+      at <- if (i < length(calls)) place(calls[[i + 1]])
+      said <- substr(paste(deparse(calls[[i]], nlines = 1), collapse = ""), 1, 200)
+      if (is.null(at)) paste("In", said) else paste(c(paste0(at$where, ", in ", said), at$line), collapse = "\n")
+    }, "")
+    runs <- rle(told) # a function that calls itself
+    more <- ifelse(runs$lengths > 1, sprintf("\n    [... %d more calls like this one ...]", runs$lengths - 1L), "")
+    told <- paste0(runs$values, more)
+    left <- length(told) - most
+    if (left <= 0) return(told)
+    c(head(told, most / 4), sprintf("    [... %d more calls ...]", left), tail(told, most - most / 4))
+  }
+  assignInNamespace("format_stack", function(calls) tryCatch(frames(calls), error = function(e) character()), "IRkernel")
+
+  message_of <- function(text) {
+    text <- sub("^Error in parse\\([^\n]*?\\): <text>:([0-9]+):([0-9]+): ([^\n]*)", "Error: \\3 (line \\1, column \\2)", text, perl = TRUE)
+    text <- sub("^Error in eval\\(expr, envir[^)\n]*\\): ", "Error: ", text) # an older evaluate's
+    sub("\\s+$", "", text)
+  }
+
+  kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
+  executor <- kernel$executor
+  send <- executor$send_response
+  executor$send_response <- function(msg_type, parent_msg, socket_name, content) {
+    if (msg_type == "input_request" && !isTRUE(parent_msg$content$allow_stdin)) { # IRkernel would wait for ever
+      stop("nobody can answer readline() here: put the value into the code", call. = FALSE)
+    }
+    if (!is.null(content$ename)) {
+      content$evalue <- message_of(content$evalue)
+      content$traceback <- as.list(c(content$traceback[-1], content$evalue))
+    }
+    send(msg_type, parent_msg, socket_name, content)
+  }
+  kernel$run()
+}, new.env(parent = asNamespace("IRkernel")))

@@ -1,0 +1,92 @@
+//go:build linux
+
+package mcpserver
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/local"
+	"cellblock/sessions"
+)
+
+// newLanguageWorld is a world whose kernels are one of another language, from the sources.
+func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernelspec, []string)) (run func(code string) called) {
+	t.Helper()
+	spec, folders := kernelspec(t)
+	dir := kernelstest.ShortDir(t)
+	p, err := local.New(local.Config{
+		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"), ShimPath: kernelstest.BuildShim(t), ReadOnlyPaths: folders,
+	})
+	kernelstest.Need(t, err == nil, fmt.Sprintf("the local provisioner (%v)", err))
+	t.Cleanup(func() { _ = p.Close() })
+	w := newRealWorld(t, func(c *sessions.Config) {
+		c.Provisioner, c.Runtimes = p, map[string]sessions.Runtime{spec.Language: {Kernelspec: spec}}
+	})
+	w.service.Languages = []string{spec.Language}
+	w.server, w.scopes = w.service.server(), append(w.scopes, spec.Language+":execute")
+	return func(code string) called {
+		return w.call("execute_"+spec.Language, map[string]any{"session_id": "s", "code": code, "wait_seconds": 60})
+	}
+}
+
+// saying is code, and what a model gets to read of it: all of it, but for the last line.
+type saying struct{ name, code, want string }
+
+func sayAll(t *testing.T, run func(string) called, sayings []saying) {
+	for _, tt := range sayings {
+		t.Run(tt.name, func(t *testing.T) {
+			got, _, _ := strings.Cut(run(tt.code).String(), "[session s ")
+			got, _, _ = strings.Cut(got, "\nFiles: ")
+			if got = strings.TrimSpace(got); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// R's errors have the user's own calls, the file and line where there is one, and the message once.
+func TestRealErrorsOfR(t *testing.T) {
+	run := newLanguageWorld(t, kernelstest.R)
+	sayAll(t, run, []saying{
+		{"syntax", "x <- 1\nif (x == 1) {\n  y <- 2 3\n}", "Error: unexpected numeric constant (line 3, column 10)\n2: if (x == 1) {\n3:   y <- 2 3\n            ^"},
+		{"runtime", "x <- 1\nstop('broken here')", "Error: broken here"},
+		{"nested", "f <- function(a) g(a)\ng <- function(b) {\n  stop('inner ', b)\n}\nf(3)", "In f(3)\nIn g(a)\nError in g(a): inner 3"},
+		{"a function of a file", "writeLines(c('g <- function(x) {', '  x + nothere', '}', 'h <- function(x) g(x)'), 'own.R')\nsource('own.R')\nh(2)",
+			"File /workspace/own.R:4, in h(2)\n----> 4 h <- function(x) g(x)\nFile /workspace/own.R:2, in g(x)\n----> 2   x + nothere\nError in g(x): object 'nothere' not found"},
+		{"one after another", "tryCatch(stop('a'), error = function(e) stop('outer: ', conditionMessage(e)))", "In value[[3L]](cond)\nError in value[[3L]](cond): outer: a"},
+		{"a function that calls itself", "f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nf(50)", "In f(50)\nIn f(n - 1)\n    [... 49 more calls like this one ...]\nError in f(n - 1): deep"},
+		{"a warning", "f <- function() { warning('take care'); c(1.5, NA) }\nf()", "[stderr]\nWarning message in f():\n“take care”\n[1] 1.5  NA"},
+		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
+		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
+	})
+	if got := run("stop(strrep('x', 20000))").String(); len(got) > 2*maxMessage || strings.Count(got, "Error") != 1 {
+		t.Errorf("a huge message: %d bytes\n%.300s", len(got), got)
+	}
+}
+
+// C#'s errors have the calls in the user's code, and of libraries what it has called; the message comes once.
+func TestRealErrorsOfCSharp(t *testing.T) {
+	run := newLanguageWorld(t, kernelstest.CSharp)
+	sayAll(t, run, []saying{
+		{"syntax", "var x = 1;\nvar y = (2 + ;", "CompilationError: (2,13): error CS1525: Unexpected symbol `;'"},
+		{"types", "int x = \"a\";\nstring y = 3;", "CompilationError: (1,10): error CS0029: Cannot implicitly convert type `string' to `int'\n(2,12): error CS0029: Cannot implicitly convert type `int' to `string'"},
+		{"runtime", "var a = 1;\nthrow new Exception(\"broken here\");", "System.Exception: broken here"},
+		{"nested", "class A {\n public static int F(int a) { return G(a); }\n public static int G(int b) { throw new InvalidOperationException(\"inner \" + b); }\n}\nA.F(3)",
+			"at A.F (System.Int32 a)\n  at A.G (System.Int32 b)\nSystem.InvalidOperationException: inner 3"},
+		{"a cause", "try { int.Parse(\"q\"); }\ncatch (Exception e) { throw new Exception(\"outer\", e); }",
+			"at System.Int32.Parse (System.String s)\nSystem.FormatException: Input string was not in a correct format.\n" +
+				"The above exception was the direct cause of the following exception:\nSystem.Exception: outer"},
+		{"what a library is made of", "File.ReadAllText(\"/nowhere/x\")", "at System.IO.File.ReadAllText (System.String path)\nSystem.IO.DirectoryNotFoundException: Could not find a part of the path \"/nowhere/x\"."},
+		{"a method that calls itself", "class R { public static int F(int a) { if (a == 0) throw new Exception(\"deep\"); return F(a - 1) + 1; } }\nR.F(50)",
+			"at R.F (System.Int32 a)\n[... 50 more calls like this one ...]\nSystem.Exception: deep"},
+		{"a warning", "int unused;\n1 + 1", "2"},
+	})
+	if got := run("throw new Exception(new string('x', 20000));").String(); len(got) > 2*maxMessage || strings.Count(got, "System.Exception") != 1 {
+		t.Errorf("a huge message: %d bytes\n%.300s", len(got), got)
+	}
+}
