@@ -16,48 +16,111 @@ import (
 	"cellblock/sessions/history"
 )
 
-// measureGrown compares a warm cell, and a list of sessions, of a server whose history has grown with one whose history is
-// new: a tenth of the executions are one session's, the others are those of a hundredth as many sessions.
-func measureGrown(ctx context.Context, o options, dir string) (report, error) {
-	folder := filepath.Join(dir, "grown")
+// measureGrown compares a server whose history has grown with one whose history is new: a warm cell, and the start; and tells what
+// lists of its sessions take. A tenth of the executions are one session's, the others those of a hundredth as many sessions, half of
+// which an earlier server left without closing them.
+func measureGrown(ctx context.Context, o options, dir string) (r report, err error) {
+	folder, fresh := filepath.Join(dir, "grown"), filepath.Join(dir, "new")
 	if err := fill(ctx, o, folder); err != nil {
 		return report{}, err
 	}
-	old, err := startServer(ctx, o, folder, "--provisioner", "local")
+	starts, err := startsInTurn(ctx, o, folder, fresh)
 	if err != nil {
 		return report{}, err
 	}
-	defer old.stop()
-	fresh, err := startServer(ctx, o, filepath.Join(dir, "new"), "--provisioner", "local")
+	many := fmt.Sprintf("%d sessions and %d executions in the history", oldSessions(o), o.history)
+	r.rows = append(r.rows, row{what: "a start and its first list, " + many, ours: "grown", theirs: "a new history", a: starts[0], b: starts[1], unit: "ms", goal: 1.10})
+	servers, err := startServers(ctx, o, folder, fresh)
 	if err != nil {
 		return report{}, err
 	}
-	defer fresh.stop()
-	onServer := func(s *server) way {
-		return way{name: "a server", run: func(code string, n int) ([]float64, error) {
+	var ways []way
+	for _, s := range servers {
+		defer s.stop()
+		ways = append(ways, way{name: "a server", run: func(code string, n int) ([]float64, error) {
 			return timed(n, func() error { return s.execute(ctx, longSession, code) })
-		}}
+		}})
 	}
-	times, err := inTurn(o, []way{onServer(old), onServer(fresh)}, "", "1+1")
+	times, err := inTurn(o, ways, "", "1+1")
 	if err != nil {
 		return report{}, err
 	}
-	what := fmt.Sprintf("`1+1` in a session of %d cells, %d executions in the history", o.history/10, o.history)
-	return report{rows: []row{{what: what, ours: overMCP, theirs: "a new history", a: times[0], b: times[1], unit: "ms", goal: 1.10}}}, nil
+	what := fmt.Sprintf("`1+1` in a session of %d cells, ", o.history/10)
+	r.rows = append(r.rows, row{what: what + many, ours: overMCP, theirs: "a new history", a: times[0], b: times[1], unit: "ms", goal: 1.10})
+	r.costs, err = listCosts(ctx, o, servers[0], folder)
+	return r, err
+}
+
+// startsInTurn returns what starts on each folder take, until a list of sessions has been answered, in milliseconds. The first of
+// each is thrown away.
+func startsInTurn(ctx context.Context, o options, folders ...string) ([][]float64, error) {
+	times := make([][]float64, len(folders))
+	for round := range o.rounds + 1 {
+		for i, folder := range folders {
+			took, err := bareStart(ctx, o, folder, []string{"--provisioner", "local"})
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 {
+				times[i] = append(times[i], took)
+			}
+		}
+	}
+	return times, nil
+}
+
+// startServers starts a server on each folder, or none.
+func startServers(ctx context.Context, o options, folders ...string) (servers []*server, err error) {
+	for _, folder := range folders {
+		s, err := startServer(ctx, o, folder, "--provisioner", "local")
+		if err != nil {
+			for _, started := range servers {
+				started.stop()
+			}
+			return nil, err
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// listCosts tells what a model's and a person's list of many sessions take.
+func listCosts(ctx context.Context, o options, s *server, folder string) ([]cost, error) {
+	byTool, err := timed(o.cells, func() error { _, err := s.call(ctx, "list_sessions", nil); return err })
+	if err != nil {
+		return nil, err
+	}
+	visitor, err := signIn(ctx, o, s, folder)
+	if err != nil {
+		return nil, err
+	}
+	byPage, err := timed(o.cells, func() error { return visitor.get(ctx, "/") })
+	many := fmt.Sprintf(" of %d sessions", oldSessions(o))
+	return []cost{
+		{what: "`list_sessions`" + many, value: median(byTool), unit: "ms", goal: 100},
+		{what: "the sessions page" + many, value: median(byPage), unit: "ms", goal: 100},
+	}, err
 }
 
 // longSession has most cells.
 const longSession = "long"
 
+// oldSessions is how many a grown history has beside that.
+func oldSessions(o options) int { return max(1, o.history/100) }
+
 // fill makes a history in a data folder that a server will use.
 func fill(ctx context.Context, o options, folder string) error {
 	return withHistory(ctx, o, folder, func(store *history.Store, owner sessions.Owner) error {
-		many := max(1, o.history/100)
-		if err := cells(ctx, store, owner, longSession, o.history/10, "a line\n"); err != nil {
+		many := oldSessions(o)
+		if err := closedSession(ctx, store, owner, longSession, o.history/10, "a line\n"); err != nil {
 			return err
 		}
 		for i := range many {
-			if err := cells(ctx, store, owner, fmt.Sprintf("old-%d", i), o.history*9/10/many, "a line\n"); err != nil {
+			write := closedSession
+			if i%2 == 0 {
+				write = leftSession
+			}
+			if err := write(ctx, store, owner, fmt.Sprintf("old-%d", i), o.history*9/10/many, "a line\n"); err != nil {
 				return err
 			}
 		}
@@ -104,11 +167,30 @@ func ownerOf(folder string) (owner sessions.Owner, err error) {
 	return sessions.Owner{Issuer: claims.Iss, Subject: claims.Sub}, err
 }
 
-// cells adds a session with cells that have ended and printed a text, and closes it.
-func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
-	found, err := store.Open(ctx, sessions.StoredSession{Owner: owner, ID: id, Language: "python", Created: time.Now()})
+// closedSession adds a session with cells that have ended and printed a text, and closes it.
+func closedSession(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
+	found, err := cells(ctx, store, owner, id, n, text)
 	if err != nil {
 		return err
+	}
+	return store.Commit(ctx, found, sessions.SessionClosed{Closed: time.Now(), Why: "of a benchmark"})
+}
+
+// leftSession adds one that nobody has closed, and whose kernel is gone.
+func leftSession(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
+	found, err := cells(ctx, store, owner, id, n, text)
+	if err != nil {
+		return err
+	}
+	gone := kernels.Ref{Provisioner: "local", Version: 1, KernelID: id, Data: []byte(`{"boot":"an earlier one","main":{"pid":1,"start":1}}`)}
+	return store.Commit(ctx, found, sessions.GenerationBegan{Number: 1, Ref: gone, Started: time.Now()})
+}
+
+// cells adds a session with cells that have ended and printed a text.
+func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) (sessions.SessionRef, error) {
+	found, err := store.Open(ctx, sessions.StoredSession{Owner: owner, ID: id, Language: "python", Created: time.Now()})
+	if err != nil {
+		return found.Ref, err
 	}
 	const batch = 500
 	for first := 1; first <= n; first += batch {
@@ -121,8 +203,8 @@ func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id s
 				sessions.ExecutionEnded{Number: i, Ended: time.Now(), Own: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
 		}
 		if err := store.Commit(ctx, found.Ref, changes...); err != nil {
-			return err
+			return found.Ref, err
 		}
 	}
-	return store.Commit(ctx, found.Ref, sessions.SessionClosed{Closed: time.Now(), Why: "of a benchmark"})
+	return found.Ref, nil
 }

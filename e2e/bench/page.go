@@ -3,10 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/runtime"
@@ -39,20 +35,17 @@ func startViewer(ctx context.Context, o options, folder string) (s *server, p *p
 
 // openPage starts a browser and signs in to the server whose data folder that is.
 func openPage(ctx context.Context, o options, s *server, folder string) (*page, error) {
-	open := exec.CommandContext(ctx, filepath.Join(o.bin, "cellblock"), "open", "--data-dir", folder, "--url", s.url)
-	open.Env = environment()
-	open.Stderr = os.Stderr
-	link, err := open.Output()
+	link, err := signInLink(ctx, o, s, folder)
 	if err != nil {
-		return nil, fmt.Errorf("cellblock open: %w", err)
+		return nil, err
 	}
 	browser, stop, err := chromium.Start(ctx)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("the browser does not start: %w", err)
 	}
-	p := &page{ctx: browser, base: strings.TrimSuffix(s.url, "/mcp"), stop: stop}
-	if err := p.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(strings.TrimSpace(string(link))), chromedp.WaitVisible("#main h1")); err != nil {
+	p := &page{ctx: browser, base: s.base(), stop: stop}
+	if err := p.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(link), chromedp.WaitVisible("#main h1")); err != nil {
 		stop()
 		return nil, err
 	}

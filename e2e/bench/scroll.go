@@ -39,7 +39,7 @@ func measureScroll(ctx context.Context, o options, dir string) (report, error) {
 	}
 	folder := filepath.Join(dir, "scroll")
 	err := withHistory(ctx, o, folder, func(store *history.Store, owner sessions.Owner) error {
-		return cells(ctx, store, owner, longSession, scrolledCells, strings.Repeat(strings.Repeat("x", 99)+"\n", scrolledBytes/100))
+		return closedSession(ctx, store, owner, longSession, scrolledCells, strings.Repeat(strings.Repeat("x", 99)+"\n", scrolledBytes/100))
 	})
 	if err != nil {
 		return report{}, err
