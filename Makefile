@@ -98,7 +98,8 @@ pictures: setup ## the pictures of the README, into docs/pictures
 
 .PHONY: bench
 bench: setup build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
-	@go run ./e2e/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
+	@go build -o $(BIN)/bench ./e2e/bench # not go run, which leaves it alone when make is ended
+	@exec $(BIN)/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
 
 .PHONY: load
 load: ## sessions with mixed work on the server of DATA=folder: LOAD="-sessions 50 -for 10m", or LOAD=-find for how many it holds

@@ -88,7 +88,9 @@ type rest struct {
 // startResting starts a server and n sessions, and one more, which works so many times as much and is closed again.
 func startResting(ctx context.Context, o options, dir string, n, times int) (*resting, error) {
 	o.env = []string{"GODEBUG=gctrace=1"}
-	start := func() (*server, error) { return startServer(ctx, o, dir, "--provisioner", "local") }
+	start := func() (*server, error) { // also when all is broken off: for the end
+		return startServer(context.WithoutCancel(ctx), o, dir, "--provisioner", "local")
+	}
 	srv, err := start()
 	if err != nil {
 		return nil, err

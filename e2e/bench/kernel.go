@@ -19,6 +19,9 @@ import (
 // sessionLimits are those under which the server's kernels run by default.
 var sessionLimits = kernels.Limits{Memory: 2 << 30, CPUs: 2, PIDs: 256, FileSize: 4 << 30, Tmp: 256 << 20, Files: 4096}
 
+// orphanTime is how long a kernel goes on when what measured it was killed.
+const orphanTime = 5 * time.Minute
+
 // timed calls f n times and returns how long each took, in milliseconds.
 func timed(n int, f func() error) ([]float64, error) {
 	times := make([]float64, n)
@@ -51,7 +54,7 @@ func startKernel(ctx context.Context, o options, dir string) (*kernels.Client, f
 	}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
-	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace, Limits: sessionLimits})
+	handle, err := p.Launch(ctx, kernels.Spec{ID: hex.EncodeToString(id), Kernelspec: kernelstest.Python, Workspace: workspace, Limits: sessionLimits, Patience: orphanTime})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -65,7 +66,7 @@ func main() {
 	if *quick {
 		o.rounds, o.cells, o.cold, o.sessions, o.crowd, o.history, o.idle = 1, 3, 1, 2, 2, 300, 2*time.Second
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	chosen, err := choose(*rows)
 	if err == nil {

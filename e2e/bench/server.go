@@ -44,7 +44,7 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
+	if err := startOurs(s.cmd); err != nil {
 		return nil, err
 	}
 	var log string
@@ -66,7 +66,7 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 // environment is this process's without what configures cellblock. What a run that is broken off leaves behind does not
 // stay for long.
 func environment() []string {
-	env := []string{"CELLBLOCK_SESSIONS_PER_OWNER=0", "CELLBLOCK_SESSIONS_MAX=0", "CELLBLOCK_SESSIONS_UNATTENDED=5m", "GOTRACEBACK=all"}
+	env := []string{"CELLBLOCK_SESSIONS_PER_OWNER=0", "CELLBLOCK_SESSIONS_MAX=0", "CELLBLOCK_SESSIONS_UNATTENDED=" + orphanTime.String(), "GOTRACEBACK=all"}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "CELLBLOCK_") && !strings.HasPrefix(kv, "MCP_") {
 			env = append(env, kv)

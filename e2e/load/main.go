@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func main() {
 	flag.IntVar(&o.most, "most", 512, "with -find: more than this are not tried")
 	flag.DurationVar(&o.slowest, "slowest", 5*time.Second, "with -find: a 99th percentile above this is too slow")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)

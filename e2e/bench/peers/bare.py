@@ -1,5 +1,7 @@
 """A bare kernel and Python's own client of it."""
 import os
+import shutil
+import tempfile
 
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
@@ -7,7 +9,8 @@ from jupyter_client.manager import KernelManager
 
 def start(argv):
     """Starts a kernel with an argv and returns its manager and a client that is ready."""
-    manager = KernelManager(kernel_name="python3", transport="ipc")
+    folder = tempfile.mkdtemp(prefix="cb-bench-")
+    manager = KernelManager(kernel_name="python3", transport="ipc", ip=os.path.join(folder, "k"))  # its sockets, else in this folder
     manager._kernel_spec = KernelSpec(argv=argv, display_name="Python 3", language="python")
     manager.start_kernel(env=dict(os.environ, PYDEVD_DISABLE_FILE_VALIDATION="1"))
     client = manager.blocking_client()
@@ -35,3 +38,4 @@ def execute(client, code):
 def stop(manager, client):
     client.stop_channels()
     manager.shutdown_kernel(now=True)
+    shutil.rmtree(os.path.dirname(manager.ip))
