@@ -173,10 +173,10 @@ func TestACertificateIsExchangedWhileItServes(t *testing.T) {
 	if got := s.shows(t); got != "second issuer" {
 		t.Errorf("a new chain is not served: %s", got)
 	}
-	for name, spoil := range map[string]func(){
+	for name, spoil := range map[string]func(){ // the key first: whenever both are read, they cannot be used
 		"no certificate":         func() { put(t, s.cert, []byte("nothing"), 0o644) },
-		"a key for everybody":    func() { put(t, s.cert, cert, 0o644); put(t, s.key, key, 0o644) },
-		"the key has been taken": func() { put(t, s.cert, cert, 0o644); os.Remove(s.key) },
+		"a key for everybody":    func() { put(t, s.key, key, 0o644); put(t, s.cert, cert, 0o644) },
+		"the key has been taken": func() { os.Remove(s.key); put(t, s.cert, cert, 0o644) },
 	} {
 		spoil()
 		<-s.certificates.tried
