@@ -108,6 +108,9 @@ func FuzzDemux(f *testing.F) {
 		if len(got)+stderr.Len() > len(in) {
 			t.Fatalf("%d bytes out of %d", len(got)+stderr.Len(), len(in))
 		}
+		if longest(in) > len(in) { // stdcopy makes room for as much as a header announces, up to 4 GiB
+			return
+		}
 		if _, theirs := stdcopy.StdCopy(&wantOut, &wantErr, bytes.NewReader(in)); theirs != nil || err != nil {
 			return
 		}
@@ -115,4 +118,14 @@ func FuzzDemux(f *testing.F) {
 			t.Fatalf("%q and %q, stdcopy says %q and %q", got, stderr.Bytes(), wantOut.Bytes(), wantErr.Bytes())
 		}
 	})
+}
+
+// longest is the most that the header of a piece announces.
+func longest(in []byte) (most int) {
+	for len(in) >= demuxHead {
+		size := int(binary.BigEndian.Uint32(in[4:demuxHead]))
+		most = max(most, size)
+		in = in[min(len(in), demuxHead+size):]
+	}
+	return most
 }
