@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
 )
 
 // arguments are a call's, by name, undecoded. The first thing that is wrong with them is kept in err: a handler reads all
@@ -72,7 +73,7 @@ func (a *arguments) unknown(name string, allowed []string) {
 		a.fail("%s: there is no such argument, this tool takes none", shown)
 		return
 	}
-	if near := nearest(name, allowed); near != "" {
+	if near := nearest.Of(name, allowed); near != "" {
 		a.fail("%s: there is no such argument, do you mean %s?", shown, near)
 		return
 	}
@@ -198,42 +199,4 @@ func typeName(raw json.RawMessage) string {
 		return "null"
 	}
 	return "a number"
-}
-
-// nearest returns the name that a misspelt one probably stands for, or "".
-func nearest(name string, known []string) string {
-	best, distance := "", 4
-	for _, k := range known {
-		if strings.Contains(k, name) && len(name) > 3 || strings.Contains(name, k) {
-			return k
-		}
-		if d := edits(name, k); d < distance && d <= len(k)/2 {
-			best, distance = k, d
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance of two names; long ones are far from everything.
-func edits(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

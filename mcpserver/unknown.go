@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
 	"cellblock/mcpserver/transport"
 )
 
@@ -18,7 +19,7 @@ func (s *service) refuseUnknown(ctx context.Context, _ any, r *mcp.CallToolReque
 	}
 	err := fault.New(fault.Invalid, "there is no tool %q", clean(r.Params.Name))
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.access.tools)), func(tool string) bool { return s.refusal(ctx, tool) != nil })
-	if meant := nearest(r.Params.Name, names); meant != "" {
+	if meant := nearest.Of(r.Params.Name, names); meant != "" {
 		err = err.WithHint("did you mean %s?", meant)
 	}
 	transport.Fail(ctx, err)

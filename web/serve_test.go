@@ -8,56 +8,22 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellblock/internal/pipes"
 )
 
 var epoch time.Time
 
-// pipeListener hands out one end of pipes, so that a server runs in a bubble of synctest.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	select {
-	case <-l.closed:
-	default:
-		close(l.closed)
-	}
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipeListener) dial() net.Conn {
-	near, far := net.Pipe()
-	l.conns <- far
-	return near
-}
-
 // served is a server that runs in a bubble.
 type served struct {
 	*site
-	l          *pipeListener
+	l          *pipes.Listener
 	stop, kill context.CancelFunc
 	ended      chan error
 }
 
 func serveInBubble(t *testing.T) *served {
-	s := &served{site: newSite(t), l: newPipeListener(), ended: make(chan error, 1)}
+	s := &served{site: newSite(t), l: pipes.NewListener(), ended: make(chan error, 1)}
 	var graceful, forced context.Context
 	graceful, s.stop = context.WithCancel(context.Background())
 	forced, s.kill = context.WithCancel(context.Background())
@@ -85,7 +51,7 @@ func hangUp(conn net.Conn) time.Duration {
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveInBubble(t)
-		silent, dripping := s.l.dial(), s.l.dial()
+		silent, dripping := s.l.Dial(), s.l.Dial()
 		stopped := make(chan struct{})
 		go func() { // one byte a second, for ever
 			defer close(stopped)
@@ -110,7 +76,7 @@ func TestABodyThatNeverComesIsCutOff(t *testing.T) {
 	for name, headers := range map[string][]string{"no token": nil, "other path": asAnn} {
 		synctest.Test(t, func(t *testing.T) {
 			s := serveInBubble(t)
-			conn := s.l.dial()
+			conn := s.l.Dial()
 			path := "/mcp"
 			if name == "other path" {
 				path = "/nothing"
@@ -128,7 +94,7 @@ func TestABodyThatNeverComesIsCutOff(t *testing.T) {
 func TestLargeHeadersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveInBubble(t)
-		conn := s.l.dial()
+		conn := s.l.Dial()
 		go io.WriteString(conn, rawRequest("GET", "/health", "", "X", strings.Repeat("x", 2*maxHeaders)))
 		if status, _ := readResponse(t, conn); status != 431 {
 			t.Errorf("status %d", status)
@@ -140,7 +106,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 
 // begin sends a call of "block" and waits until it runs.
 func (s *served) begin() (net.Conn, context.Context) {
-	conn := s.l.dial()
+	conn := s.l.Dial()
 	go io.WriteString(conn, rawRequest("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"block","arguments":{}}}`,
 		"Authorization", "Bearer token-of-ann", "Content-Type", "application/json", "Accept", "application/json"))
 	return conn, <-s.running
@@ -150,7 +116,7 @@ func TestStopLadder(t *testing.T) {
 	t.Run("nothing runs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serveInBubble(t)
-			idle := s.l.dial()
+			idle := s.l.Dial()
 			go io.WriteString(idle, rawRequest("GET", "/health", ""))
 			readResponse(t, idle)
 			began := time.Now()

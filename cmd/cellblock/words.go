@@ -2,8 +2,9 @@ package main
 
 import (
 	"regexp"
-	"slices"
 	"strings"
+
+	"cellblock/internal/fault"
 )
 
 // The server's hints are written for models, which call tools. Whoever types commands is told the commands.
@@ -40,8 +41,7 @@ const restoring = ", or let restore_session run the earlier cells again"
 // ownHint is a hint of the server in the words of commands, without what only tools can do.
 func ownHint(hint string) string {
 	hint = executeCall.ReplaceAllString(hint, "give --language $1")
-	clauses := strings.Split(commandWords.Replace(ownCalls(hint)), "; ")
-	return strings.Join(slices.DeleteFunc(clauses, toolOnly.MatchString), "; ")
+	return fault.HintWithout(commandWords.Replace(ownCalls(hint)), toolOnly)
 }
 
 // ownCalls names in a line of the server the command that reads what a cell showed, and the option that a parameter is.

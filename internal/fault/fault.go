@@ -9,6 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // Kind classifies an error by who can do something about it.
@@ -99,6 +102,11 @@ func Hint(err error) string {
 		}
 	}
 	return ""
+}
+
+// HintWithout returns a hint without those of its clauses, which "; " parts, that hold what is unwanted.
+func HintWithout(hint string, unwanted *regexp.Regexp) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(hint, "; "), unwanted.MatchString), "; ")
 }
 
 // Text returns what a person or a model should read: the error's text, and its hint on a line of its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"testing"
 
 	"cellblock/internal/fault"
@@ -69,6 +70,17 @@ func TestHint(t *testing.T) {
 				t.Errorf("Hint(%v) = %q, want %q", tt.err, got, tt.want)
 			}
 		})
+	}
+}
+
+func TestHintWithout(t *testing.T) {
+	tools := regexp.MustCompile(`\btool\b`)
+	for hint, want := range map[string]string{
+		"": "", "wait": "wait", "call a tool": "", "wait; call a tool; or give up": "wait; or give up", "toolbox; tool": "toolbox",
+	} {
+		if got := fault.HintWithout(hint, tools); got != want {
+			t.Errorf("%q: %q, want %q", hint, got, want)
+		}
 	}
 }
 

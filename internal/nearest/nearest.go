@@ -1,14 +1,27 @@
 // Package nearest finds the known word that an unknown one was probably meant to be, for error messages.
 package nearest
 
-import "github.com/agext/levenshtein"
+import (
+	"strings"
 
-// Of returns the known word closest to word, or "" when none is close enough to be meant.
+	"github.com/agext/levenshtein"
+)
+
+// partLength is how many letters tell what a word is a part of.
+const partLength = 4
+
+// Of returns the known word closest to word, or "" when none is close enough to be meant. One that is a part of the other is close
+// where no other is spelt like it.
 func Of(word string, known []string) string {
 	best, bestScore := "", 0.59
 	for _, k := range known {
 		if score := levenshtein.Match(word, k, nil); score > bestScore {
 			best, bestScore = k, score
+		}
+	}
+	for _, k := range known {
+		if best == "" && min(len(word), len(k)) >= partLength && (strings.Contains(k, word) || strings.Contains(word, k)) {
+			best = k
 		}
 	}
 	return best

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,33 +13,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"cellblock/internal/pipes"
 )
-
-// pipeListener hands out one end of pipes, so that a server can be run in a bubble of synctest.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (l *pipeListener) Close() error   { close(l.closed); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-func (l *pipeListener) dial() net.Conn {
-	near, far := net.Pipe()
-	l.conns <- far
-	return near
-}
 
 // rawPost writes a POST whose body is announced as longer than what is sent by missing bytes.
 func rawPost(u *user, body string, missing int) string {
@@ -66,10 +41,10 @@ func TestAClientThatStopsReadingIsGivenUp(t *testing.T) {
 				return mcp.NewToolResultText("nobody reads this"), nil
 			})
 			d := NewDispatcher(s, nil)
-			listener := newPipeListener()
+			listener := pipes.NewListener()
 			srv := &http.Server{Handler: NewHTTP(d, HTTPConfig{})}
 			go srv.Serve(listener)
-			conn := listener.dial()
+			conn := listener.Dial()
 			u := &user{w: &world{t: t}, version: version}
 			if _, err := io.WriteString(conn, rawPost(u, u.toolCall(1, "talk", nil), 0)); err != nil {
 				t.Error(err)
@@ -86,10 +61,10 @@ func TestAClientThatStopsReadingIsGivenUp(t *testing.T) {
 func TestAClientThatStopsSendingIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDispatcher(newServer(nil), nil)
-		listener := newPipeListener()
+		listener := pipes.NewListener()
 		srv := &http.Server{Handler: NewHTTP(d, HTTPConfig{})}
 		go srv.Serve(listener)
-		conn := listener.dial()
+		conn := listener.Dial()
 		u := &user{w: &world{t: t}, version: stateless}
 		began := time.Now()
 		if _, err := io.WriteString(conn, rawPost(u, u.toolCall(1, "echo", nil), 1)); err != nil {
@@ -109,10 +84,10 @@ func TestACallMayLastLongerThanItsBodyMay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := make(chan *blocked, 1)
 			d := NewDispatcher(newServer(calls), nil)
-			listener := newPipeListener()
+			listener := pipes.NewListener()
 			srv := &http.Server{Handler: NewHTTP(d, HTTPConfig{})}
 			go srv.Serve(listener)
-			conn := listener.dial()
+			conn := listener.Dial()
 			u := &user{w: &world{t: t}, version: version}
 			io.WriteString(conn, rawPost(u, u.toolCall(1, "block", nil), 0))
 			call := <-calls

@@ -2,7 +2,6 @@ package viewer
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"cellblock/internal/fault"
@@ -26,9 +25,7 @@ var toolWords = regexp.MustCompile(`\b((call|create|delete|execute|get|inspect|i
 
 // hintForPeople is a hint in the words of people, without what only tools can do.
 func hintForPeople(hint string) string {
-	clauses := strings.Split(peopleWords.Replace(hint), "; ")
-	left := strings.Join(slices.DeleteFunc(clauses, toolWords.MatchString), "; ")
-	return strings.TrimPrefix(left, "or ") // to what is gone
+	return strings.TrimPrefix(fault.HintWithout(peopleWords.Replace(hint), toolWords), "or ") // to what is gone
 }
 
 // bodyForPeople is what people are told of an error.
