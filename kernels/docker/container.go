@@ -39,6 +39,7 @@ const (
 	labelWorkspace = "cellblock.workspace"
 	labelImage     = "cellblock.image"
 	labelHelper    = "cellblock.helper"
+	labelShim      = "cellblock.shim" // of a volume: it holds a shim
 )
 
 const (

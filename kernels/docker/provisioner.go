@@ -47,7 +47,8 @@ type Provisioner struct {
 	shimErr  error
 
 	volumes    sync.Mutex // held while a volume is being filled
-	shimVolume string     // the one that is known to be full
+	shimVolume string     // the one that was full
+	shimMade   string     // when it was made, in the engine's words, if it has no label that tells it
 
 	sweeper sweeper
 }

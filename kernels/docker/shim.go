@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 
 	"cellblock/internal/fault"
@@ -83,35 +82,11 @@ func (p *Provisioner) shimMount(ctx context.Context, e *engine, image string) (m
 	if e.files == FilesBind {
 		return mount.Mount{Type: mount.TypeBind, Source: shim.path, Target: shimPath, ReadOnly: true}, nil
 	}
-	name := "cellblock-shim-" + shim.digest
-	p.volumes.Lock()
-	defer p.volumes.Unlock()
-	if p.shimVolume != name {
-		if err := p.fillShimVolume(ctx, e, image, name, shim); err != nil {
-			return mount.Mount{}, fmt.Errorf("copying the shim to the engine: %w", engineError(e.host, err))
-		}
-		p.shimVolume = name
+	name, err := p.shimVolumeFor(ctx, e, image, shim)
+	if err != nil {
+		return mount.Mount{}, fmt.Errorf("copying the shim to the engine: %w", engineError(e.host, err))
 	}
 	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: shimDir, ReadOnly: true}, nil
-}
-
-// fillShimVolume puts the shim into the volume unless it is there.
-func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name string, shim shimFile) error {
-	if err := p.makeVolume(ctx, e, name, map[string]string{}); err != nil {
-		return err
-	}
-	return p.withVolume(ctx, e, image, name, volumeContent, func(id string) error {
-		stat, err := e.api.ContainerStatPath(ctx, id, volumeContent+"/shim")
-		if err == nil && stat.Size == shim.size {
-			return nil
-		}
-		program, err := os.ReadFile(shim.path)
-		if err != nil {
-			return err
-		}
-		archive := archiveOf(&tar.Header{Name: "shim", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}, program)
-		return e.api.CopyToContainer(ctx, id, volumeContent, archive, container.CopyToContainerOptions{})
-	})
 }
 
 // archiveOf is a tar archive of one entry.
