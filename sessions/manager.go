@@ -41,7 +41,7 @@ type Manager struct {
 	leaving   *ending       // why sessions end that leave their kernels running
 	left      int           // how many have
 	owed      []kernels.Ref // kernels to be stopped that could not be reached
-	restoring map[key]bool
+	restoring map[key]RestoreProgress
 	running   sync.WaitGroup // sessions' goroutines
 }
 
@@ -98,7 +98,7 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]bool{},
+	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]RestoreProgress{},
 		usage: usageSeen{turn: make(chan struct{}, 1)}, bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)

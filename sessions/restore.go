@@ -54,6 +54,25 @@ type RestoredCell struct {
 	Skipped string
 }
 
+// RestoreProgress is how far a restoration is: Done cells of Of have run again, or were skipped.
+type RestoreProgress struct{ Done, Of int }
+
+// Restoring tells whether a session is being restored, and how far that is. Changed tells when to ask again.
+func (m *Manager) Restoring(o Owner, id string) (p RestoreProgress, running bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, running = m.restoring[key{o, id}]
+	return p, running
+}
+
+// restored notes how far a restoration is.
+func (m *Manager) restored(k key, p RestoreProgress) {
+	m.mu.Lock()
+	m.restoring[k] = p
+	m.mu.Unlock()
+	m.watchers.tell(k)
+}
+
 // maxRestored bounds the cells of one restoration.
 const maxRestored = 1000
 
@@ -102,7 +121,8 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	r := restoration{
 		m: m, owner: o, id: id, language: choice.Language, opts: opts, deadline: began.Add(total), timeUp: timeUp, report: report,
 	}
-	for _, c := range cells {
+	for i, c := range cells {
+		m.restored(key{o, id}, RestoreProgress{i, len(cells)})
 		if r.report.Stopped = r.next(ctx, c); r.report.Stopped != "" {
 			break
 		}
@@ -116,15 +136,16 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 func (m *Manager) restoreAlone(k key) (done func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.restoring[k] {
+	if _, others := m.restoring[k]; others {
 		return nil, fault.New(fault.Conflict, "session %q is being restored by another call", k.id).
 			WithHint("list_executions shows how far that is; when it has ended, restore_session runs what is left, if anything is")
 	}
-	m.restoring[k] = true
+	m.restoring[k] = RestoreProgress{}
 	return func() {
 		m.mu.Lock()
-		defer m.mu.Unlock()
 		delete(m.restoring, k)
+		m.mu.Unlock()
+		m.watchers.tell(k)
 	}, nil
 }
 

@@ -188,6 +188,36 @@ func TestInterruptAndAnswer(t *testing.T) {
 	}
 }
 
+// What a lost kernel had is had again: every tab sees how far that is, and it goes on when the one that asked for it has gone.
+func TestRestoreOutlivesItsTab(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "restored", "import os, time\nwhile os.path.exists('hold'): time.sleep(0.02)\nanswer = 42")
+	s.python(t, c, "restored", "open('hold', 'w').close()")
+	if _, err := c.Call(t.Context(), "restart_session", map[string]any{"session_id": "restored"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.desk("restored")
+	p.until("!document.querySelector('#restore').hidden")
+	p.click("#restore")
+	p.untilText("dialog[open] h2", "Run the earlier cells again?")
+	p.click("dialog[open] button.danger")
+	p.untilText("#restore", "Restoring, 0 of 2")
+	other := p.another(t)
+	other.open("/s/restored")
+	other.untilText("#restore", "Restoring, 0 of 2")
+	p.do(chromedp.Navigate("about:blank"))
+	if _, err := c.Call(t.Context(), "delete_file", map[string]any{"session_id": "restored", "path": "hold"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	other.untilText("#c4 .cell-status", "ok")
+	other.until("document.querySelector('#restore').hidden && document.querySelector('#panel-restore').textContent === 'Run lost cells again'")
+	if text := s.python(t, c, "restored", "answer").Text; !strings.Contains(text, "42") {
+		t.Errorf("the session has\n%s", text)
+	}
+}
+
 // Files come by the button and go by the links; what would be lost is asked about.
 func TestFiles(t *testing.T) {
 	s := shared(t)

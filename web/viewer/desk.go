@@ -30,6 +30,14 @@ type desk struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// Prompt is what the running cell asks for.
 	Prompt *deskPrompt `json:"prompt,omitempty"`
+	// Restoring is how far the cells of a lost kernel are that run again, whoever has them run; nil: none do.
+	Restoring *deskRestoring `json:"restoring,omitempty"`
+}
+
+// deskRestoring counts cells.
+type deskRestoring struct {
+	Done int `json:"done"`
+	Of   int `json:"of"`
 }
 
 // deskPrompt is a line of input that a cell waits for.
@@ -74,6 +82,9 @@ func (v *Viewer) deskTopic(who visit, id string) live.Topic {
 			d := deskOf(info)
 			if !who.mayRun(info.Language) {
 				d.Prompt = nil
+			}
+			if p, running := v.Sessions.Restoring(who.owner, id); running && p.Of > 0 {
+				d.Restoring = &deskRestoring{p.Done, p.Of}
 			}
 			now, err := json.Marshal(d)
 			if err != nil {

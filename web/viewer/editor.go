@@ -93,13 +93,14 @@ func (v *Viewer) runCell(w http.ResponseWriter, r *http.Request, who visit) erro
 	return writeJSON(w, http.StatusAccepted, map[string]any{"number": e.Number()})
 }
 
-// restoreSession runs the cells of a lost kernel again, and answers when that is done.
+// restoreSession runs the cells of a lost kernel again, and answers when that is done. It goes on when the page that asked for it has
+// gone, and ends with the server.
 func (v *Viewer) restoreSession(w http.ResponseWriter, r *http.Request, who visit) error {
 	info, err := v.mayRunIn(r, who)
 	if err != nil {
 		return err
 	}
-	report, err := v.Sessions.RestoreSession(r.Context(), who.owner, info.ID,
+	report, err := v.Sessions.RestoreSession(v.draining, who.owner, info.ID,
 		sessions.RestoreOptions{Caller: sessions.Person, Permit: mcpserver.PermitProfiles(who.can), Timeout: v.longest(info)})
 	if err != nil {
 		return err

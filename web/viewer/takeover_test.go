@@ -180,6 +180,16 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A server that ends waits for no restoration.
+func TestRestoreEndsWithTheServer(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	b.want(200, "POST", "/s/s/restart", nil)
+	p.viewer.Drain()
+	b.want(499, "POST", "/s/s/restore", nil)
+}
+
 // Those who look see what the session uses.
 func TestSamplesTopic(t *testing.T) {
 	p := newPages(t)

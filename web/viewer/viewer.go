@@ -49,7 +49,7 @@ type Viewer struct {
 	cookie   string    // its name
 	table    []route
 	streams  live.Streams
-	// draining ends when streams are to end that would never end by themselves.
+	// draining ends when streams are to end that would never end by themselves, and what goes on without its page.
 	draining context.Context
 	drain    context.CancelFunc
 	known    *http.ServeMux // what there is, to be asked and not to serve

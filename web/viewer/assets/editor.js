@@ -131,7 +131,7 @@ function start(id) {
   });
 
   document.getElementById('run').addEventListener('click', () => { run(true); area.focus(); });
-  restore.addEventListener('click', () => restoreCells(id, restore));
+  restore.addEventListener('click', () => restoreCells(id));
 
   area.value = sessionStorage.getItem(draft) ?? '';
   text.grow(area);

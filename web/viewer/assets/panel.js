@@ -82,7 +82,7 @@ fold.addEventListener('click', () => {
 document.addEventListener('visibilitychange', look);
 
 const restore = document.getElementById('panel-restore');
-restore?.addEventListener('click', () => restoreCells(id, restore));
+restore?.addEventListener('click', () => restoreCells(id));
 
 choose(tabs.find((tab) => tab.id === remembered('panel')) ?? tabs[0]);
 foldTo(narrow.matches || remembered('panel-folded') === 'yes');

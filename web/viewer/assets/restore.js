@@ -5,28 +5,31 @@ import {attempt, tell} from './toast.js';
 import {onDesk} from './desk.js';
 
 // What was lost is said where the cells end, and can be brought back from there.
-onDesk(({state, generation, cells, fresh}) => {
+onDesk(({state, generation, cells, fresh, restoring}) => {
   const gone = ['died', 'culled', 'closed'].includes(state);
   const show = (id, shown) => {
     const part = document.getElementById(id);
-    if (part) part.hidden = !shown;
+    if (!part) return;
+    part.hidden = !shown;
+    if (part.tagName !== 'BUTTON') return;
+    part.dataset.label ??= part.textContent;
+    part.disabled = Boolean(restoring);
+    part.textContent = restoring ? `Restoring, ${restoring.done} of ${restoring.of}` : part.dataset.label;
   };
   document.getElementById('fresh-number').textContent = generation;
   show('fresh', fresh);
-  show('restore', cells > 0 && (gone || fresh));
-  show('panel-restore', cells > 0 && (gone || generation > 1));
+  show('restore', Boolean(restoring) || cells > 0 && (gone || fresh));
+  show('panel-restore', Boolean(restoring) || cells > 0 && (gone || generation > 1));
 });
 
 // restoreCells runs the cells of a lost kernel again, if that is wanted.
-export async function restoreCells(id, button) {
+export async function restoreCells(id) {
   const sure = await confirm('Run the earlier cells again?',
     'The cells that ran successfully on the lost kernel run again, in their order, on a new one. What they do outside of the kernel they do again.', 'Run them again');
   if (!sure) return;
-  button.disabled = true;
   await attempt(async () => {
     const done = await post(`/s/${id}/restore`);
     const rest = done.stopped ? ` It stopped: ${done.stopped}.` : '';
     tell(`${done.ran} ${done.ran === 1 ? 'cell' : 'cells'} ran again.${rest}`);
   });
-  button.disabled = false;
 }
