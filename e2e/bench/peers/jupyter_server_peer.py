@@ -37,7 +37,9 @@ def start_server(argv, folder, port):
         [sys.executable, "-W", "ignore", "-m", "jupyter_server", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
          "--ServerApp.port=%d" % port, "--ServerApp.port_retries=0", "--ServerApp.token=" + TOKEN, "--ServerApp.root_dir=" + folder,
          "--ServerApp.log_level=ERROR", "--ServerApp.disable_check_xsrf=True", "--ServerApp.iopub_msg_rate_limit=1e12",
-         "--ServerApp.iopub_data_rate_limit=1e12"], env=env, stdout=subprocess.DEVNULL)
+         "--ServerApp.iopub_data_rate_limit=1e12",
+         # Between two of its turns the peer reads nothing, and would be taken for dead.
+         "--ServerApp.tornado_settings={'ws_ping_interval': 0}"], env=env, stdout=subprocess.DEVNULL)
 
 
 def new_kernel(port):
