@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/jsontext"
 	"cellblock/internal/nearest"
 )
 
@@ -37,7 +38,8 @@ func argumentsOf(r mcp.CallToolRequest, allowed ...string) *arguments {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return a
 	}
-	if json.Unmarshal(raw, &a.values) != nil {
+	a.values = map[string]json.RawMessage{}
+	if jsontext.Members(raw, func(name []byte, value json.RawMessage) error { a.values[string(name)] = value; return nil }) != nil {
 		a.fail("arguments: must be an object, got %s", typeName(raw))
 		return a
 	}
@@ -92,8 +94,8 @@ func (a *arguments) text(name string) string {
 	if !ok {
 		return ""
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	s, ok := jsontext.Text(raw)
+	if !ok {
 		a.fail("%s: must be a string, got %s", name, typeName(raw))
 	}
 	if !utf8.Valid(raw) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"cellblock/audit"
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/jsontext"
 	"cellblock/internal/request"
 	"cellblock/sessions"
 )
@@ -86,10 +86,8 @@ func (e *auditEntry) describe(r mcp.CallToolRequest) {
 	}
 	a := argumentsOf(r)
 	text := func(name string) string {
-		var s string
-		if raw, given := a.value(name); given {
-			_ = json.Unmarshal(raw, &s)
-		}
+		raw, _ := a.value(name)
+		s, _ := jsontext.Text(raw)
 		return s
 	}
 	e.Session, e.OfIssuer, e.OfSubject = text("session_id"), text("issuer"), text("subject")

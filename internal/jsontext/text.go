@@ -27,6 +27,16 @@ func Text(value []byte) (string, bool) {
 	return unescape(inner, escape), true
 }
 
+// Quoted returns the JSON string that b begins with, with its quotes, and tells whether a backslash is in it. It is nil where b begins
+// with none.
+func Quoted(b []byte) (quoted []byte, escapes bool) {
+	end := skipText(b, 0)
+	if end < 0 {
+		return nil, false
+	}
+	return b[:end], bytes.IndexByte(b[:end], '\\') >= 0
+}
+
 // unescape decodes the inside of a valid string of which the first escape is known.
 func unescape(b []byte, escape int) string {
 	var text strings.Builder

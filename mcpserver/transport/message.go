@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/jsontext"
 )
 
 // message is one JSON-RPC message as it arrived, with the parts that decide its way.
@@ -53,16 +56,6 @@ func (m *message) call() Call {
 	return Call{Method: m.method, Tool: m.tool(), URI: m.uri, Arguments: m.arguments}
 }
 
-// params is what every method's params may hold and this package looks at. The fields are raw so that a value of the
-// wrong type is left to the method that owns it.
-type params struct {
-	Name      json.RawMessage            `json:"name"`
-	URI       json.RawMessage            `json:"uri"`
-	Arguments json.RawMessage            `json:"arguments"`
-	RequestID json.RawMessage            `json:"requestId"`
-	Meta      map[string]json.RawMessage `json:"_meta"`
-}
-
 // parse reads one message and refuses what JSON-RPC 2.0, MCP or this transport does not allow, in words that name the
 // place and the rule. The id is returned with the error wherever it could be read, so that the refusal reaches its call.
 func parse(raw []byte) (*message, json.RawMessage, *rpcError) {
@@ -70,35 +63,67 @@ func parse(raw []byte) (*message, json.RawMessage, *rpcError) {
 	if err := checkJSON(raw); err != nil {
 		return nil, nil, err
 	}
-	var envelope struct {
-		JSONRPC json.RawMessage `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  *string         `json:"method"`
-		Params  json.RawMessage `json:"params"`
-		Result  json.RawMessage `json:"result"`
-		Error   json.RawMessage `json:"error"`
+	e, err := readEnvelope(raw)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := json.Unmarshal(raw, &envelope); err != nil {
-		return nil, nil, refuse(mcp.INVALID_REQUEST, "the message is not a JSON-RPC 2.0 object: "+clip(err.Error(), 200))
-	}
-	if envelope.ID != nil && idKey(envelope.ID) == "" {
+	if e.id != nil && idKey(e.id) == "" {
 		return nil, nil, refuse(mcp.INVALID_REQUEST, "id must be a string or an integer of at most 256 characters")
 	}
-	m := &message{raw: raw, id: envelope.ID, params: envelope.Params, result: envelope.Result, failure: envelope.Error}
-	if string(envelope.JSONRPC) != `"2.0"` {
+	m := &message{raw: raw, id: e.id, params: e.params, result: e.result, failure: e.failure}
+	if string(e.version) != `"2.0"` {
 		return nil, m.id, refuse(mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`)
 	}
-	answers := envelope.Result != nil || envelope.Error != nil
+	answers := e.result != nil || e.failure != nil
 	switch {
-	case envelope.Method == nil && answers && m.id != nil:
+	case e.method == nil && answers && m.id != nil:
 		return m, m.id, nil
-	case envelope.Method == nil || *envelope.Method == "":
+	case e.method == nil || *e.method == "":
 		return nil, m.id, refuse(mcp.INVALID_REQUEST, "method is missing")
 	case answers:
 		return nil, m.id, refuse(mcp.INVALID_REQUEST, "a message is a request or a response, not both")
 	}
-	m.method = *envelope.Method
+	m.method = *e.method
 	return m, m.id, m.readParams()
+}
+
+// envelope is the members of a message that JSON-RPC gives a meaning, as they are written.
+type envelope struct {
+	version, id, params, result, failure json.RawMessage
+	method                               *string
+}
+
+func readEnvelope(raw []byte) (e envelope, bad *rpcError) {
+	var method json.RawMessage
+	members(raw, map[string]*json.RawMessage{
+		"jsonrpc": &e.version, "id": &e.id, "method": &method, "params": &e.params, "result": &e.result, "error": &e.failure,
+	})
+	if method == nil || string(method) == "null" {
+		return e, nil
+	}
+	name, ok := jsontext.Text(method)
+	if !ok {
+		return e, refuse(mcp.INVALID_REQUEST, "the message is not a JSON-RPC 2.0 object: method is no string")
+	}
+	e.method = &name
+	return e, nil
+}
+
+// members sets what is wanted of a valid JSON object's members, as they are written. Case does not count in names, as it does not
+// to encoding/json.
+func members(object []byte, wanted map[string]*json.RawMessage) {
+	_ = jsontext.Members(object, func(name []byte, value json.RawMessage) error {
+		if at := wanted[string(name)]; at != nil {
+			*at = value
+			return nil
+		}
+		for want, at := range wanted {
+			if strings.EqualFold(want, string(name)) {
+				*at = value
+			}
+		}
+		return nil
+	})
 }
 
 // checkJSON refuses what is not exactly one well-formed object.
@@ -106,7 +131,7 @@ func checkJSON(raw []byte) *rpcError {
 	if len(raw) == 0 {
 		return refuse(mcp.PARSE_ERROR, "the message is empty")
 	}
-	if !json.Valid(raw) {
+	if !jsontext.Valid(raw) {
 		var any json.RawMessage
 		return refuse(mcp.PARSE_ERROR, fmt.Sprintf("the message is not valid JSON: %v", json.Unmarshal(raw, &any)))
 	}
@@ -131,24 +156,29 @@ func (m *message) readParams() *rpcError {
 	if m.params[0] != '{' {
 		return refuse(mcp.INVALID_PARAMS, "params must be an object")
 	}
-	var p params
-	if err := json.Unmarshal(m.params, &p); err != nil {
+	var name, uri, cancels, meta json.RawMessage
+	members(m.params, map[string]*json.RawMessage{
+		"name": &name, "uri": &uri, "arguments": &m.arguments, "requestId": &cancels, "_meta": &meta,
+	})
+	if len(meta) > 0 && meta[0] != '{' && string(meta) != "null" {
 		return refuse(mcp.INVALID_PARAMS, "params._meta must be an object")
 	}
-	m.name, m.uri, m.arguments = text(p.Name), text(p.URI), p.Arguments
-	m.version = text(p.Meta[mcp.MetaKeyProtocolVersion])
+	m.name, m.uri = text(name), text(uri)
+	_ = jsontext.Members(meta, func(key []byte, value json.RawMessage) error { // case counts here
+		if string(key) == mcp.MetaKeyProtocolVersion {
+			m.version = text(value)
+		}
+		return nil
+	})
 	if m.method == string(mcp.MethodNotificationCancelled) {
-		m.cancels = idKey(p.RequestID)
+		m.cancels = idKey(cancels)
 	}
 	return nil
 }
 
 // text returns a JSON string's value, or "" where raw is something else.
 func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
+	s, _ := jsontext.Text(raw)
 	return s
 }
 

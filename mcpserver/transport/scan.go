@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"cellblock/internal/jsontext"
 )
 
 const (
@@ -52,7 +54,7 @@ func (s *scanner) value() error {
 		_, err := s.text()
 		return err
 	}
-	for s.pos < len(s.raw) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.raw[s.pos])) {
+	for s.pos < len(s.raw) && strings.IndexByte(",]} \t\r\n", s.raw[s.pos]) < 0 {
 		s.pos++
 	}
 	return nil
@@ -62,23 +64,18 @@ func (s *scanner) object() error {
 	if len(s.path) >= maxDepth {
 		return s.errorf("nests deeper than %d levels", maxDepth)
 	}
-	fold, seen := s.foldsKeys(), map[string]struct{}{}
-	for s.next('}') {
+	seen := keys{fold: s.foldsKeys()}
+	for n := 0; s.next('}'); n++ {
 		key, err := s.key()
 		if err != nil {
 			return err
 		}
-		name := key
-		if fold {
-			name = foldKey(key)
-		}
-		if _, twice := seen[name]; twice {
+		if !seen.add(key) {
 			return s.errorf("has the key %s twice", strconv.Quote(key))
 		}
-		if len(seen) >= maxMembers {
+		if n >= maxMembers {
 			return s.errorf("has more than %d keys", maxMembers)
 		}
-		seen[name] = struct{}{}
 		s.space()
 		s.pos++ // the colon
 		if err := s.child(step{key: key}); err != nil {
@@ -132,18 +129,8 @@ func (s *scanner) space() {
 
 // text reads the string at hand and returns it as it is written, quotes and all.
 func (s *scanner) text() (quoted []byte, err error) {
-	start := s.pos
-	s.pos++
-	escaped := false
-	for s.raw[s.pos] != '"' {
-		if s.raw[s.pos] == '\\' {
-			escaped = true
-			s.pos++
-		}
-		s.pos++
-	}
-	s.pos++
-	quoted = s.raw[start:s.pos]
+	quoted, escaped := jsontext.Quoted(s.raw[s.pos:])
+	s.pos += len(quoted)
 	if !utf8.Valid(quoted) {
 		return nil, s.errorf("is not valid UTF-8")
 	}
@@ -200,11 +187,51 @@ func (s *scanner) foldsKeys() bool {
 		if i == len(s.path) {
 			return true
 		}
-		if foldKey(s.path[i].key) != foldKey(want) {
+		if !strings.EqualFold(s.path[i].key, want) {
 			return false
 		}
 	}
 	return len(s.path) == 2
+}
+
+// keys are those of one object. Few are compared one by one, which needs no map.
+type keys struct {
+	fold bool // keys that differ only in case are the same
+	few  []string
+	many map[string]struct{} // all of them, once they are many
+}
+
+// fewKeys is how many keys are few.
+const fewKeys = 16
+
+// add adds a key, and reports whether it is a new one.
+func (k *keys) add(key string) (fresh bool) {
+	if k.many == nil && len(k.few) < fewKeys {
+		for _, other := range k.few {
+			if key == other || k.fold && strings.EqualFold(key, other) {
+				return false
+			}
+		}
+		k.few = append(k.few, key)
+		return true
+	}
+	if k.many == nil {
+		k.many = map[string]struct{}{}
+		for _, other := range k.few {
+			k.many[k.name(other)] = struct{}{}
+		}
+	}
+	name := k.name(key)
+	_, twice := k.many[name]
+	k.many[name] = struct{}{}
+	return !twice
+}
+
+func (k *keys) name(key string) string {
+	if k.fold {
+		return foldKey(key)
+	}
+	return key
 }
 
 // foldKey returns what keys that encoding/json takes for the same have in common.

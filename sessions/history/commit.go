@@ -125,16 +125,21 @@ func (c *commit) applyAll(changes []any) error {
 }
 
 // together makes the first changes of some in one statement, where they are of one execution, and returns how many it made.
-// A short cell is all in one commit, and its row is then written twice instead of four times.
+// A short cell is all in one commit, and its row is then written once.
 func (c *commit) together(changes []any) (n int, err error) {
 	if len(changes) < 2 {
 		return 0, nil
 	}
 	switch first := changes[0].(type) {
 	case sessions.ExecutionQueued:
-		if began, ok := changes[1].(sessions.ExecutionBegan); ok && began.Number == first.Number {
-			return 2, c.queued(first, began)
+		began, ok := changes[1].(sessions.ExecutionBegan)
+		if !ok || began.Number != first.Number {
+			return 0, nil
 		}
+		if outputs, end, n := restOf(first.Number, changes[2:]); n > 0 {
+			return 2 + n, c.whole(first, began, outputs, end)
+		}
+		return 2, c.queued(first, began)
 	case preparedOutputs:
 		if end, ok := changes[1].(preparedEnd); ok && end.Number == first.Number {
 			c.use(end.Ended)
@@ -146,15 +151,55 @@ func (c *commit) together(changes []any) (n int, err error) {
 	return 0, nil
 }
 
+// restOf returns all outputs and the end of an execution where changes begin with them, and how many changes that are. Of one
+// that has lost outputs it returns none: its rows are not all that counts.
+func restOf(number int, changes []any) (outputs preparedOutputs, end preparedEnd, n int) {
+	if len(changes) > 0 {
+		if first, ok := changes[0].(preparedOutputs); ok && first.Number == number && first.First == 0 && first.Hole == nil {
+			outputs, n, changes = first, 1, changes[1:]
+		}
+	}
+	if len(changes) > 0 {
+		if last, ok := changes[0].(preparedEnd); ok && last.Number == number {
+			return outputs, last, n + 1
+		}
+	}
+	return outputs, end, 0
+}
+
+// whole adds an execution that has ended, with its outputs.
+func (c *commit) whole(q sessions.ExecutionQueued, began sessions.ExecutionBegan, outputs preparedOutputs, end preparedEnd) error {
+	c.executions = max(c.executions, q.Number)
+	c.use(q.Queued)
+	c.use(began.Started)
+	c.use(end.Ended)
+	size := outputs.size()
+	id, err := c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble,
+		ended, status, error, result, own, outputs, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores, nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble,
+		nanos(end.Ended), end.status, end.summary, end.result, end.Own, len(outputs.rows), size)
+	if err != nil || len(outputs.rows) == 0 {
+		return err
+	}
+	_, seq, err := c.insert(id, outputs.rows)
+	if err != nil {
+		return err
+	}
+	c.bytes += size
+	return c.exec("UPDATE generations SET seq = ? WHERE session = ? AND number = ? AND seq < ?", seq, c.session, began.Generation, seq)
+}
+
 // queued adds an execution. If it has begun already, the row says so.
 func (c *commit) queued(q sessions.ExecutionQueued, began sessions.ExecutionBegan) error {
 	c.executions = max(c.executions, q.Number)
 	c.use(q.Queued)
 	c.use(began.Started)
-	c.added = inserted{number: q.Number}
-	return c.row(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores,
-		nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble).Scan(&c.added.id)
+	var err error
+	c.added.number = q.Number
+	c.added.id, err = c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores,
+		nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble)
+	return err
 }
 
 func (c *commit) apply(change any) error {

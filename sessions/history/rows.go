@@ -17,6 +17,14 @@ type preparedOutputs struct {
 	rows, notices []outputRow
 }
 
+// size is what the rows' bodies hold, in bytes.
+func (p preparedOutputs) size() (bytes int64) {
+	for _, row := range p.rows {
+		bytes += int64(len(row.body))
+	}
+	return bytes
+}
+
 // blobsOf returns the files that prepared changes name.
 func blobsOf(prepared []any) (names []string) {
 	for _, change := range prepared {

@@ -276,15 +276,28 @@ func (w *writer) exec(query string, args ...any) error {
 
 // changed is exec that returns how many rows there were to change.
 func (w *writer) changed(query string, args ...any) (int64, error) {
-	stmt, err := w.prepare(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := stmt.ExecContext(context.Background(), args...)
+	result, err := w.run(query, args...)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+// insertRow is exec that returns the id of the row that it adds.
+func (w *writer) insertRow(query string, args ...any) (id int64, err error) {
+	result, err := w.run(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func (w *writer) run(query string, args ...any) (sql.Result, error) {
+	stmt, err := w.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(context.Background(), args...)
 }
 
 // row runs a query for one row.
