@@ -23,7 +23,8 @@ import (
 type server struct {
 	cmd    *exec.Cmd
 	client *client.Client
-	url    string      // of MCP
+	url    string // of MCP
+	token  string
 	log    chan string // what it says after it is ready, once it has ended
 }
 
@@ -54,7 +55,8 @@ func startServer(ctx context.Context, o options, dir string, args ...string) (*s
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "dev_token.txt"))
 	if err == nil {
-		s.client, err = dial.MCP(ctx, "cellblock-bench", s.url, strings.TrimSpace(string(token)))
+		s.token = strings.TrimSpace(string(token))
+		s.client, err = dial.MCP(ctx, "cellblock-bench", s.url, s.token)
 	}
 	if err != nil {
 		s.stop()
