@@ -49,8 +49,8 @@ type entry struct {
 }
 
 const (
-	// gatherTime is how long a first change waits for more.
-	gatherTime = 5 * time.Millisecond
+	// gatherTime is how long a first change waits for more. Nobody waits for it: it is about how many cells are one commit.
+	gatherTime = 20 * time.Millisecond
 	// firstPause and lastPause are how long a store that does not work is left alone, at first and at most.
 	firstPause = time.Second
 	lastPause  = 15 * time.Second
