@@ -78,13 +78,14 @@ func commit(t *testing.T, s sessions.Store, ref sessions.SessionRef, changes ...
 func queued(n int) sessions.ExecutionQueued {
 	return sessions.ExecutionQueued{
 		Number: n, MsgID: fmt.Sprintf("m-%d", n), Code: fmt.Sprintf("cell %d", n), Caller: "a test", Timeout: time.Minute, Queued: time.Now(),
+		File: "work.py", Restores: 7,
 	}
 }
 
 // cell is the changes of a cell that was queued, runs in generation 1 and printed some lines.
 func cell(n int, lines ...string) []sessions.Change {
 	return []sessions.Change{
-		queued(n), sessions.ExecutionBegan{Number: n, Generation: 1, Started: time.Now()}, printed(n, 0, lines...),
+		queued(n), sessions.ExecutionBegan{Number: n, Generation: 1, Started: time.Now(), Preamble: "a fresh kernel"}, printed(n, 0, lines...),
 	}
 }
 
