@@ -41,6 +41,12 @@ func (c *Client) KillChildren(ctx context.Context) (int, error) {
 	return r.Killed, err
 }
 
+// Ping returns when the shim has answered. What the kernel does is another question: see Ready.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.request(ctx, stream.OpPing, 0, nil)
+	return err
+}
+
 // Stats returns a sample of what kernel and shim use.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	r, err := c.request(ctx, stream.OpStats, 0, nil)
@@ -200,6 +206,8 @@ func opText(op stream.Op) string {
 		return "restart the kernel"
 	case stream.OpStats:
 		return "take statistics"
+	case stream.OpPing:
+		return "answer"
 	}
 	return "stop the kernel"
 }

@@ -124,6 +124,9 @@ func TestShutdown(t *testing.T) {
 
 func TestStats(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
+	if err := c.Ping(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
 	s, err := c.Stats(ctx(t))
 	if err != nil || s.Memory == 0 {
 		t.Fatalf("got %+v, %v", s, err)
@@ -132,7 +135,7 @@ func TestStats(t *testing.T) {
 
 func TestShimThatCannot(t *testing.T) {
 	no := map[stream.Op]string{}
-	for _, op := range []stream.Op{stream.OpInterrupt, stream.OpKillChildren, stream.OpRestart, stream.OpStats, stream.OpShutdown} {
+	for _, op := range []stream.Op{stream.OpInterrupt, stream.OpKillChildren, stream.OpRestart, stream.OpStats, stream.OpPing, stream.OpShutdown} {
 		no[op] = "not\ntoday"
 	}
 	_, c := start(t, kernelstest.KernelOptions{FailOps: no}, kernels.Options{})
@@ -141,6 +144,7 @@ func TestShimThatCannot(t *testing.T) {
 		"could not kill the kernel's children: not today": func() error { _, err := c.KillChildren(ctx(t)); return err },
 		"could not restart the kernel: not today":         func() error { return c.Restart(ctx(t), 0) },
 		"could not take statistics: not today":            func() error { _, err := c.Stats(ctx(t)); return err },
+		"could not answer: not today":                     func() error { return c.Ping(ctx(t)) },
 		"could not stop the kernel: not today":            func() error { return c.Shutdown(ctx(t), 0) },
 	} {
 		if err := f(); fault.KindOf(err) != fault.Unavailable || !strings.HasSuffix(err.Error(), want) {

@@ -52,6 +52,8 @@ func (c *fakeClient) Stats(ctx context.Context) (kernels.Stats, error) {
 	return kernels.Stats{Starved: time.Since(c.born) * c.p.starving / 100, CPU: time.Since(c.born) / 2, Memory: 64 << 20}, c.Ready(ctx)
 }
 
+func (c *fakeClient) Ping(ctx context.Context) error { return c.Ready(ctx) }
+
 func (c *fakeClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell, error) {
 	return c.execute(ctx, r, c.server)
 }

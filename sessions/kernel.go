@@ -25,6 +25,7 @@ type client interface {
 	KillChildren(ctx context.Context) (int, error)
 	Restart(ctx context.Context, grace time.Duration) error
 	Stats(ctx context.Context) (kernels.Stats, error)
+	Ping(ctx context.Context) error
 	Done() <-chan struct{}
 	Err() error
 	Close() error

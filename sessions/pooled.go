@@ -146,7 +146,7 @@ func (p *pool) check(ctx context.Context, k *pooled) error {
 	defer cancel()
 	image := make(chan string, 1)
 	go func() { image <- cmp.Or(p.image(ctx, k.spec.Image), k.image) }() // an engine that does not answer has changed nothing
-	_, err := k.kernel.client.Stats(ctx)
+	err := k.kernel.client.Ping(ctx)
 	if err == nil {
 		err = k.kernel.client.Err()
 	}

@@ -263,6 +263,7 @@ func (k *Kernel) perform(q stream.Request) stream.Reply {
 		return reply
 	}
 	switch q.Op {
+	case stream.OpPing:
 	case stream.OpInterrupt:
 		if p != nil {
 			wakeUp(p.interrupts)

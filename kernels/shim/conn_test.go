@@ -177,7 +177,7 @@ func TestWelcomeTellsOfTheLastCell(t *testing.T) {
 	before := time.Now()
 	id := c.execute("1")
 	c.send("kernel_info_request", map[string]any{})
-	c.must(stream.OpStats, 0) // what was sent before has been read
+	c.must(stream.OpPing, 0) // what was sent before has been read
 	c.close()
 	const later = 30 * time.Millisecond
 	time.Sleep(later)

@@ -94,7 +94,7 @@ type consumptions struct {
 }
 
 func (u *consumptions) sample() (c consumption) {
-	u.once.Do(func() { u.counters = u.s.cgroup.counters() })
+	u.open()
 	used, haveCPU := u.cpu()
 	memory, haveMemory := numberIn(u.memory, "")
 	c.peak, _ = numberIn(u.peak, "")
@@ -114,6 +114,9 @@ func (u *consumptions) sample() (c consumption) {
 	}
 	return c
 }
+
+// open opens the files, once. They are looked for in many places, while no cell waits for it if it is called before the first.
+func (u *consumptions) open() { u.once.Do(func() { u.counters = u.s.cgroup.counters() }) }
 
 // exactCPU is the processor time of a process, which /proc counts in hundredths of a second (clock_getcpuclockid(3)).
 func exactCPU(p process) time.Duration {

@@ -129,6 +129,7 @@ func (s *Shim) stayConnected(ctx context.Context, k *kernel) *link {
 
 func (s *Shim) connected(k *kernel, l *link) {
 	k.setLink(l)
+	s.wg.Go(s.used.open)
 	s.outbox.connect(k, l)
 	s.report(k, stream.EventConnected)
 }

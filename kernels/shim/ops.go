@@ -46,6 +46,7 @@ func (s *Shim) serve(q stream.Request) stream.Reply {
 	grace := min(max(time.Duration(q.GraceMS)*time.Millisecond, 0), maxGrace)
 	var err error
 	switch q.Op {
+	case stream.OpPing:
 	case stream.OpInterrupt:
 		err = s.interrupt()
 	case stream.OpKillChildren:

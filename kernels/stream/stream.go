@@ -237,6 +237,8 @@ const (
 	OpKillChildren Op = "kill_children"
 	// OpRestart ends the kernel process and starts a new one in place. The reply comes when the new process runs.
 	OpRestart Op = "restart"
+	// OpPing asks for a reply, and for nothing else.
+	OpPing Op = "ping"
 	// OpStats asks for Stats.
 	OpStats Op = "stats"
 	// OpShutdown ends the kernel (polite, TERM after the grace, KILL) and then the shim itself.
