@@ -22,7 +22,7 @@ import (
 
 // pages is a viewer over scripted kernels. Tokens are "SUBJECT SCOPE SCOPE…".
 type pages struct {
-	t        *testing.T
+	t        testing.TB
 	viewer   *Viewer
 	handler  http.Handler
 	sessions *sessions.Manager
@@ -30,7 +30,7 @@ type pages struct {
 	codes    string // the folder of signIns
 }
 
-func newPages(t *testing.T) *pages {
+func newPages(t testing.TB) *pages {
 	t.Helper()
 	provisioner := kernelstest.NewProvisioner()
 	m, err := sessions.New(sessions.Config{
