@@ -23,7 +23,7 @@ with open('big', 'wb') as f:
 	if r.Status != kernels.StatusError || r.Overrun <= limit || r.Overrun > most || !r.Interrupt.VariablesKept {
 		t.Errorf("%+v", r)
 	}
-	got, _, e := run(t, m, cell("import os\nsize = os.stat('big').st_size\nos.remove('big')\nprint(size < 320 << 20, x)"))
+	got, _, e := run(t, m, cell("import os\nsize = os.stat('big').st_size\nos.remove('big')\nprint(size < 576 << 20, x)"))
 	if got != "True 1\n" || !strings.Contains(e.Preamble(), "more than its limit of 64 MiB") {
 		t.Errorf("%q, %q", got, e.Preamble())
 	}
