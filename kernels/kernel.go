@@ -131,6 +131,13 @@ type ImageIdentifier interface {
 	ImageID(ctx context.Context, name string) (string, error)
 }
 
+// Allower is a Provisioner that can tell in advance what it would refuse.
+type Allower interface {
+	// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, or not use them as it says: its kernels may
+	// not write to a folder that they shall. Whether an engine has the devices shows only at the launch.
+	Allows(ctx context.Context, spec Spec) error
+}
+
 // WorkspaceKeeper is a Provisioner that may keep workspaces itself, because kernels share no files with this host:
 // Spec.Workspace then only names one by its last element, and what the kernel writes is not there.
 type WorkspaceKeeper interface {

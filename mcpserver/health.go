@@ -40,6 +40,8 @@ type HealthReport struct {
 	Sessions map[string]int `json:"sessions,omitempty"`
 	// Pool is what is ready for new sessions; nil where none is kept.
 	Pool *Pool `json:"pool,omitempty"`
+	// Profiles are those that sessions may run under; nil where that is nobody's business.
+	Profiles []ProfileHealth `json:"profiles,omitempty"`
 	// Problems are what keeps Status from being ok.
 	Problems []Problem `json:"problems"`
 }
@@ -85,7 +87,7 @@ func (h HealthReport) Public() HealthReport {
 			problems = append(problems, p)
 		}
 	}
-	h.Problems, h.Capabilities.Warnings, h.Sessions = problems, nil, nil
+	h.Problems, h.Capabilities.Warnings, h.Sessions, h.Profiles = problems, nil, nil, nil
 	if h.Pool != nil && h.Pool.Problem != "" {
 		h.Pool = &Pool{Size: h.Pool.Size, Ready: h.Pool.Ready, Problem: "the server's log says why"}
 	}
@@ -127,6 +129,8 @@ func (cfg Config) ReportHealth(ctx context.Context, started time.Time) HealthRep
 	}
 	if err := p.Health(ctx); err != nil {
 		report.AddError(HealthDown, err, "kernels cannot be started now")
+	} else {
+		cfg.reportProfiles(ctx, &report)
 	}
 	return report
 }
@@ -177,6 +181,9 @@ func healthText(h HealthReport) string {
 	lines := []string{first, limits}
 	if h.Pool != nil {
 		lines = append(lines, h.Pool.text())
+	}
+	if len(h.Profiles) > 0 {
+		lines = append(lines, "profiles: "+profilesText(h.Profiles))
 	}
 	for _, p := range h.Problems {
 		lines = append(lines, "problem: "+p.What)

@@ -10,6 +10,8 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
 )
 
 // Where the engine's socket lies is for whoever operates the server; everybody else hears that kernels cannot be started.
@@ -31,6 +33,39 @@ func TestHealthIsForEachAsMuchAsIsHis(t *testing.T) {
 			got.expect(t, false, "down · ", "problem: kernels cannot be started now")
 		}
 	}
+}
+
+// Operators are told which profiles there are, and why one does not work; others only that one does not.
+func TestHealthOfProfiles(t *testing.T) {
+	for _, operator := range []bool{false, true} {
+		w := newWorld(t, func(c *sessions.Config) {
+			c.Profiles["lab"] = sessions.Profile{Runtime: "secret"}
+			c.Provisioner = refusing{c.Provisioner.(*kernelstest.Provisioner)}
+		})
+		w.service.Operator = func(context.Context) bool { return operator }
+		got := w.call("health", nil)
+		if !operator {
+			got.expect(t, false, "degraded · ", "problem: a profile does not work")
+			if all := got.String() + string(got.structured); strings.Contains(all, "secret") || strings.Contains(all, "lab") {
+				t.Errorf("others are told %s", all)
+			}
+			continue
+		}
+		got.expect(t, false, "profiles: development, isolated, lab (does not work), session\n", "problem: the profile lab does not work: there is no secret\n  to do: Install it.")
+		if !strings.Contains(string(got.structured), `{"name":"lab","problem":"there is no secret"}`) {
+			t.Errorf("got %s", got.structured)
+		}
+	}
+}
+
+// refusing is a provisioner that has no OCI runtimes.
+type refusing struct{ *kernelstest.Provisioner }
+
+func (refusing) Allows(_ context.Context, s kernels.Spec) error {
+	if s.Runtime == "" {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "there is no %s", s.Runtime).WithHint("Install it.")
 }
 
 func TestPublicHealth(t *testing.T) {

@@ -44,7 +44,7 @@ func (d doctor) allows(ctx context.Context) (check func(kernels.Spec) error, don
 	if err != nil {
 		return func(kernels.Spec) error { return nil }, func() {} // that nothing can run is said elsewhere
 	}
-	return func(s kernels.Spec) error { return p.Allows(s) }, closeLocal
+	return func(s kernels.Spec) error { return p.Allows(ctx, s) }, closeLocal
 }
 
 // describe is a profile's name with what it gives that is not usual: "lab (16GB, network hosts, /srv/data at /data, runsc)".

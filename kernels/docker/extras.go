@@ -31,8 +31,17 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) error {
 	if err == nil {
 		_, err = p.extras(ctx, e, spec)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	resolved, err := mounts.Resolve(p.cfg.MountRoots, spec.Mounts)
+	if err != nil {
+		return err
+	}
+	return mounts.Writable(resolved, e.user.uid, e.user.gid)
 }
+
+var _ kernels.Allower = (*Provisioner)(nil)
 
 // extras checks what a Spec wants of this host, and of the engine.
 func (p *Provisioner) extras(ctx context.Context, e *engine, spec kernels.Spec) (x extras, err error) {

@@ -3,6 +3,8 @@
 package local
 
 import (
+	"context"
+
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/mounts"
@@ -24,10 +26,16 @@ func (p *Provisioner) checkExtras(spec kernels.Spec) ([]kernels.Mount, error) {
 }
 
 // Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it.
-func (p *Provisioner) Allows(spec kernels.Spec) error {
-	_, err := p.checkExtras(spec)
-	return err
+func (p *Provisioner) Allows(_ context.Context, spec kernels.Spec) error {
+	resolved, err := p.checkExtras(spec)
+	if err != nil {
+		return err
+	}
+	c := p.Capabilities()
+	return mounts.Writable(resolved, c.UID, c.GID)
 }
+
+var _ kernels.Allower = (*Provisioner)(nil)
 
 // mount makes folders of the host appear in a sandbox.
 func (p *Provisioner) mount(box *sandbox, st *stage, resolved []kernels.Mount) {

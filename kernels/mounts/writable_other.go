@@ -1,0 +1,8 @@
+//go:build !unix
+
+package mounts
+
+import "cellblock/kernels"
+
+// Writable knows no modes here.
+func Writable([]kernels.Mount, int, int) error { return nil }
