@@ -11,7 +11,8 @@ while IFS=: read -r file name; do
 	package=./$(dirname "$file")
 	printf '=== %s %s\n' "$package" "$name"
 	said=$(mktemp)
-	if ! go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$package" 2>&1 | tee "$said"; then
+	# Go would spend up to the whole minute on making one input smaller that does nothing wrong.
+	if ! go test -run '^$' -fuzz "^$name\$" -fuzzminimizetime 1s -fuzztime "${FUZZTIME:-1m}" "$package" 2>&1 | tee "$said"; then
 		# Go's fuzzing ends now and then with the error that its time is over, and has found nothing.
 		grep -q 'context deadline exceeded' "$said" && ! grep -qE 'Failing input|panic' "$said" || failed+=("$package $name")
 	fi
