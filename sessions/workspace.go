@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +41,8 @@ type workspaces struct {
 	mu     sync.Mutex
 	byKey  map[key]string
 	used   map[key]*flock.Flock
+
+	seen sync.Map // of labels as they were last read: seenLabel by the folder's name
 }
 
 // label is what stands in the file beside a workspace.
@@ -82,49 +83,6 @@ func (w *workspaces) loadAll() error {
 		w.load(name, labels)
 	}
 	return err
-}
-
-// labels reads what stands beside the folders, by their names. It looks again where a label has just gone: another process
-// may have put its session's files under another one.
-func (w *workspaces) labels() (labels map[string]label, err error) {
-	const rounds = 3
-	for whole, round := false, 0; !whole && round < rounds; round++ {
-		if labels, whole, err = w.readLabels(); err != nil {
-			break
-		}
-	}
-	return labels, err
-}
-
-func (w *workspaces) readLabels() (labels map[string]label, whole bool, err error) {
-	paths, err := filepath.Glob(filepath.Join(w.root, "*.json"))
-	labels, whole = map[string]label{}, true
-	for _, path := range paths {
-		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		l, err := w.read(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			whole = false
-			continue
-		}
-		if err != nil || !folderName.MatchString(name) {
-			w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
-			continue
-		}
-		labels[name] = l
-	}
-	return labels, whole, err
-}
-
-// read reads one label.
-func (w *workspaces) read(name string) (l label, err error) {
-	data, err := os.ReadFile(w.labelPath(name))
-	if err == nil {
-		err = json.Unmarshal(data, &l)
-	}
-	if err == nil && !l.Spare {
-		err = ValidateID(l.ID)
-	}
-	return l, err
 }
 
 // load notes whose a folder is. One that is known already stays a session's folder, while it has its label.

@@ -1,0 +1,84 @@
+package sessions
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// labels reads what stands beside the folders, by their names. It looks again where a label has just gone: another process
+// may have put its session's files under another one.
+func (w *workspaces) labels() (labels map[string]label, err error) {
+	const rounds = 3
+	for whole, round := false, 0; !whole && round < rounds; round++ {
+		if labels, whole, err = w.readLabels(); err != nil {
+			break
+		}
+	}
+	return labels, err
+}
+
+func (w *workspaces) readLabels() (labels map[string]label, whole bool, err error) {
+	paths, err := filepath.Glob(filepath.Join(w.root, "*.json"))
+	labels, whole = map[string]label{}, true
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		l, err := w.readAgain(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			whole = false
+			continue
+		}
+		if err != nil || !folderName.MatchString(name) {
+			w.log.Warn("workspace label is not readable, its folder is left alone", "path", path, "error", err)
+			continue
+		}
+		labels[name] = l
+	}
+	w.seen.Range(func(name, _ any) bool {
+		if _, ok := labels[name.(string)]; !ok {
+			w.seen.Delete(name)
+		}
+		return true
+	})
+	return labels, whole, err
+}
+
+// seenLabel is a label with the file that it was read from. Labels are replaced and never changed: see write.
+type seenLabel struct {
+	file  fs.FileInfo
+	label label
+}
+
+// readAgain is read for who reads all labels, of which hardly any is another one than before.
+func (w *workspaces) readAgain(name string) (label, error) {
+	file, err := os.Lstat(w.labelPath(name))
+	if err != nil {
+		return label{}, err
+	}
+	if known, ok := w.seen.Load(name); ok {
+		known := known.(seenLabel)
+		if os.SameFile(known.file, file) && known.file.Size() == file.Size() && known.file.ModTime().Equal(file.ModTime()) {
+			return known.label, nil
+		}
+	}
+	l, err := w.read(name)
+	if err == nil {
+		w.seen.Store(name, seenLabel{file, l}) // of an older file, perhaps: then it is read once more
+	}
+	return l, err
+}
+
+// read reads one label.
+func (w *workspaces) read(name string) (l label, err error) {
+	data, err := os.ReadFile(w.labelPath(name))
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	if err == nil && !l.Spare {
+		err = ValidateID(l.ID)
+	}
+	return l, err
+}
