@@ -103,6 +103,13 @@ func (s *session) welcomeBack(filesThere, ran bool) {
 	s.filesThere = filesThere
 }
 
+// dropNews forgets what the next cell would be told of lost kernels: whoever made the session lose them is told by now.
+func (s *session) dropNews() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news = nil
+}
+
 // maxNews is of how many lost kernels a cell is told, the last ones.
 const maxNews = 3
 

@@ -12,7 +12,7 @@ import (
 // Remake makes a session of another image, which a name stands for as in a Request: its kernel and its running cell end, waiting
 // cells never run, files and history are kept, and a kernel in the image is started. It returns when that is ready, and does
 // nothing where the session has the image already. When the kernel does not come up the session has the image all the same, and
-// the next call tries again.
+// the next call tries again. The caller says that variables are lost: where it hears of success, no cell is told so again.
 func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
@@ -36,6 +36,9 @@ func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, 
 	defer release()
 	if a := next.send(ctx, order{kind: orderRestart}); a.err != nil {
 		return Info{}, next.orderError(a.err)
+	}
+	if ctx.Err() == nil {
+		next.dropNews()
 	}
 	return next.info(), nil
 }
