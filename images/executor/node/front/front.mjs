@@ -14,9 +14,6 @@ import { VERSION, Wire } from './wire.mjs'
 // Requests whose headers are remembered, because code that they started may still print.
 const REMEMBERED = 10_000
 
-// How long a checker of types that has started may keep a cell from ending, in milliseconds.
-const PATIENCE = 5000
-
 const { connectionFile, language, types, patience, shared, answers } = workerData
 const connection = JSON.parse(readFileSync(connectionFile, 'utf8'))
 const wire = new Wire(connection.key)
@@ -144,18 +141,12 @@ async function execute(request, content) {
   })
 }
 
-// enoughOfTypes is how long the end of a cell waits for the check of its types, in milliseconds.
-function enoughOfTypes() {
-  if (patience !== undefined) return Number(patience)
-  return translator.ready ? PATIENCE : 0
-}
-
 // toldOfTypes resolves when what is wrong with a cell's types has been told, or takes so long that it comes later.
 function toldOfTypes(request) {
   const told = request.checked.then(wrong => wrong && say('stderr', wrong, request.cell))
   let timer
   const enough = new Promise(resolve => {
-    timer = setTimeout(resolve, enoughOfTypes())
+    timer = setTimeout(resolve, Number(patience ?? translator.patience))
     request.hurry = resolve
   })
   return Promise.race([told, enough]).finally(() => clearTimeout(timer))

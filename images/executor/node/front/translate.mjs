@@ -9,6 +9,7 @@ import { TypeScript } from './typescript.mjs'
 //                      read; and to map, a source map, if lines have moved. Final tells that V8 has nothing to add.
 //   check(source)      resolves to text about errors in types, empty if there are none; null if none are looked for
 //   completeness(source)
+//   patience           how long the end of a cell waits for what check promises, in milliseconds; where there are types
 export function translatorOf(language, types) {
   return language === 'typescript' ? new TypeScript(prepared, types) : new JavaScript()
 }

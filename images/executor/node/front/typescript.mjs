@@ -4,9 +4,10 @@ import { Worker } from 'node:worker_threads'
 import { RUN } from '../shared.mjs'
 
 const MEMORY = 300 // megabytes for the check of types; it needs half
+const PATIENCE = 5000 // milliseconds that a checker which has started may keep a cell from ending
 
 export class TypeScript {
-  ready = false // whether the checker answers at once: at first it reads all that is known of the language
+  #ready = false // whether the checker answers at once: at first it reads all that is known of the language
   #prepare
   #types
   #strip = null // amaro's function, once loaded
@@ -25,7 +26,7 @@ export class TypeScript {
     this.#checker = new Worker(new URL('../types/thread.mjs', import.meta.url), { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY } })
     this.#checker.on('message', ({ ready, id, wrong }) => {
       if (ready) {
-        this.ready = true
+        this.#ready = true
         return
       }
       this.#waiting.get(id)(wrong)
@@ -36,6 +37,16 @@ export class TypeScript {
       for (const resolve of this.#waiting.values()) resolve([])
       this.#waiting.clear()
     })
+  }
+
+  // patience is how long the end of a cell waits for the check of its types, in milliseconds.
+  get patience() {
+    return this.#ready ? PATIENCE : 0
+  }
+
+  // close ends the checker's thread.
+  async close() {
+    await this.#checker?.terminate()
   }
 
   async translate(source) {
