@@ -17,8 +17,7 @@ import (
 )
 
 // measureGrown compares a server whose history has grown with one whose history is new: a warm cell, and the start; and tells what
-// lists of its sessions take. A tenth of the executions are one session's, the others those of a hundredth as many sessions, half of
-// which an earlier server left without closing them.
+// lists of its sessions take. A tenth of the executions are one session's, the others those of a hundredth as many sessions.
 func measureGrown(ctx context.Context, o options, dir string) (r report, err error) {
 	folder, fresh := filepath.Join(dir, "grown"), filepath.Join(dir, "new")
 	if err := fill(ctx, o, folder); err != nil {
@@ -116,11 +115,7 @@ func fill(ctx context.Context, o options, folder string) error {
 			return err
 		}
 		for i := range many {
-			write := closedSession
-			if i%2 == 0 {
-				write = leftSession
-			}
-			if err := write(ctx, store, owner, fmt.Sprintf("old-%d", i), o.history*9/10/many, "a line\n"); err != nil {
+			if err := closedSession(ctx, store, owner, fmt.Sprintf("old-%d", i), o.history*9/10/many, "a line\n"); err != nil {
 				return err
 			}
 		}
@@ -169,28 +164,9 @@ func ownerOf(folder string) (owner sessions.Owner, err error) {
 
 // closedSession adds a session with cells that have ended and printed a text, and closes it.
 func closedSession(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
-	found, err := cells(ctx, store, owner, id, n, text)
-	if err != nil {
-		return err
-	}
-	return store.Commit(ctx, found, sessions.SessionClosed{Closed: time.Now(), Why: "of a benchmark"})
-}
-
-// leftSession adds one that nobody has closed, and whose kernel is gone.
-func leftSession(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) error {
-	found, err := cells(ctx, store, owner, id, n, text)
-	if err != nil {
-		return err
-	}
-	gone := kernels.Ref{Provisioner: "local", Version: 1, KernelID: id, Data: []byte(`{"boot":"an earlier one","main":{"pid":1,"start":1}}`)}
-	return store.Commit(ctx, found, sessions.GenerationBegan{Number: 1, Ref: gone, Started: time.Now()})
-}
-
-// cells adds a session with cells that have ended and printed a text.
-func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id string, n int, text string) (sessions.SessionRef, error) {
 	found, err := store.Open(ctx, sessions.StoredSession{Owner: owner, ID: id, Language: "python", Created: time.Now()})
 	if err != nil {
-		return found.Ref, err
+		return err
 	}
 	const batch = 500
 	for first := 1; first <= n; first += batch {
@@ -203,8 +179,8 @@ func cells(ctx context.Context, store *history.Store, owner sessions.Owner, id s
 				sessions.ExecutionEnded{Number: i, Ended: time.Now(), Own: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
 		}
 		if err := store.Commit(ctx, found.Ref, changes...); err != nil {
-			return found.Ref, err
+			return err
 		}
 	}
-	return found.Ref, nil
+	return store.Commit(ctx, found.Ref, sessions.SessionClosed{Closed: time.Now(), Why: "of a benchmark"})
 }
