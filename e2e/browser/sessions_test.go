@@ -130,6 +130,7 @@ func TestSessionsByKeys(t *testing.T) {
 	p.do(chromedp.SendKeys("dialog [name=session_id]", "plums"+kb.Enter, chromedp.ByQuery))
 	p.until("location.pathname === '/s/plums'")
 	p.untilText("h1", "plums")
+	p.until("document.activeElement.id === 'code'") // to go on at once
 }
 
 // Who closes the form of a new session stays where he is, and is told what went wrong; a form that is sent again says nothing old.

@@ -4,6 +4,7 @@ import {subscribe} from './live.js';
 import {fragment, element} from './fragment.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
+import {enlarge} from './lightbox.js';
 import {attempt} from './toast.js';
 
 const size = 50, most = 8, guess = 160; // cells of a block, blocks that are filled, pixels of a cell nobody has seen
@@ -184,17 +185,6 @@ async function whole(item) {
   item.replaceChildren(fragment(html));
 }
 
-function enlarge(image) {
-  const box = Object.assign(document.createElement('dialog'), {className: 'lightbox', ariaLabel: 'Picture'});
-  const close = Object.assign(document.createElement('button'), {type: 'button', textContent: 'Close'});
-  close.onclick = () => box.close();
-  box.onclick = ({target}) => { if (target !== close) box.close(); };
-  box.onclose = () => box.remove();
-  box.append(Object.assign(new Image(), {src: image.src, alt: image.alt}), close);
-  document.body.append(box);
-  box.showModal();
-}
-
 list.addEventListener('click', ({target}) => {
   const item = target.closest('.item');
   if (target.closest('.unfold')) whole(item);
@@ -231,6 +221,7 @@ addEventListener('scroll', () => {
 }, {passive: true});
 new ResizeObserver(() => { if (following) scrollTo(0, document.documentElement.scrollHeight); }).observe(list);
 followButton?.addEventListener('click', () => follow(!following));
+document.addEventListener('cell-run', () => follow(true)); // who runs a cell wants to see what becomes of it
 
 // goTo brings a cell into sight, wherever it is, and makes it the one that keys are about.
 export async function goTo(n) {

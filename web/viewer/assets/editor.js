@@ -39,10 +39,10 @@ function start(id) {
     earlier.leave();
     if (goOn) set('');
     say('');
+    document.dispatchEvent(new Event('cell-run'));
     sending = sending.then(async () => {
       try {
-        const {number} = await post(`/s/${id}/run`, {code});
-        document.dispatchEvent(new CustomEvent('cell-run', {detail: {number}}));
+        await post(`/s/${id}/run`, {code});
       } catch (error) {
         tell.problem(error);
         if (goOn && area.value === '') set(code); // nothing that was written is lost

@@ -12,6 +12,14 @@ const {id} = session.dataset;
 const part = (name) => document.getElementById(name);
 let now = {};
 
+// Whether the server can be heard is said where one always sees it.
+part('lost').after(part('link-state'));
+
+// The parts of the page that stay in sight have their places between its head and its foot.
+for (const [name, node] of Object.entries({bar: document.querySelector('.session-bar'), foot: document.querySelector('.foot')})) {
+  new ResizeObserver(() => document.documentElement.style.setProperty(`--${name}`, `${node.offsetHeight}px`)).observe(node);
+}
+
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
   now = data;

@@ -97,7 +97,7 @@ body.addEventListener('click', async (event) => {
 const form = document.getElementById('new-form');
 async function begin() {
   const id = await beginSession(form);
-  if (id) location.assign(`/s/${id}`);
+  if (id) location.assign(`/s/${id}#code`);
 }
 document.getElementById('new')?.addEventListener('click', begin);
 

@@ -32,9 +32,18 @@ function text(show, date) {
   }
 }
 
+let held = false;
+
+// hold stops the clocks while nobody knows whether what they measure goes on, and lets them go again.
+export function hold(on) {
+  held = on;
+  if (!on) write(document);
+}
+
 // write writes the times below a node.
 export function write(root) {
   for (const time of root.querySelectorAll('time[data-show]')) {
+    if (held && time.dataset.show === 'elapsed' && time.textContent) continue;
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.valueOf()) || date.getFullYear() < 1971) continue;
     const said = text(time.dataset.show, date);

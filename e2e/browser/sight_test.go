@@ -1,0 +1,121 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// inSight is true when all of what a selector finds first is in the window, and nothing lies over its middle.
+func inSight(selector string) string {
+	return fmt.Sprintf(`(() => {
+		const node = document.querySelector(%s), at = node?.getBoundingClientRect();
+		return Boolean(at) && at.height > 0 && at.top >= 0 && at.bottom <= innerHeight && node.contains(document.elementFromPoint(at.left + at.width / 2, at.top + at.height / 2));
+	})()`, quoted(selector))
+}
+
+// tall is code that fills more than a window, and whose variables fill the panel.
+const tall = "for i in range(80): globals()[f'number_{i}'] = i\nfor i in range(30): print('line', i)"
+
+// At the end of a long page the panel's tabs can be reached, and one's own cell comes into sight from wherever it is run.
+func TestEndOfALongPage(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for range 6 {
+		s.python(t, c, "tall", tall)
+	}
+	p := s.signIn(t)
+	for i, size := range [][2]int64{{1280, 700}, {1280, 900}, {390, 844}} {
+		wide := size[0] > 1000
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.open("/s/tall")
+		p.until("document.querySelector('#follow').ariaPressed === 'true' && document.documentElement.scrollHeight - innerHeight - scrollY < 2 && scrollY > 1000")
+		if wide {
+			p.untilText("#panel-variables", "number_40")
+			for _, tab := range []string{"#tab-variables", "#tab-details"} {
+				p.until(inSight(tab))
+			}
+			p.until("document.querySelector('.panel').getBoundingClientRect().top >= document.querySelector('.session-bar').getBoundingClientRect().bottom")
+		}
+		eval[bool](p, "(scrollTo(0, scrollY - 600), true)")
+		p.until("document.querySelector('#follow').ariaPressed === 'false'")
+		p.do(chromedp.Focus("#code", chromedp.ByQuery))
+		p.write("'my own'")
+		p.key("Enter", shift)
+		p.untilText(fmt.Sprintf("#c%d .outputs", 7+i), "my own")
+		p.until(inSight(fmt.Sprintf("#c%d .outputs", 7+i)))
+	}
+}
+
+// A connection that is lost is told where one looks, and no clock goes on as if somebody heard of what it measures.
+func TestLostConnectionIsInSight(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for range 4 {
+		s.python(t, c, "unheard", tall)
+	}
+	line, p := s.signInByLine(t)
+	p.open("/s/unheard")
+	s.start(t, c, "unheard", "import os, time\nwhile not os.path.exists('stop'): time.sleep(0.02)")
+	p.until("document.querySelector('#elapsed').textContent !== '' && document.querySelector('#c5 .took')?.textContent")
+	p.until("scrollY > 1000")
+	line.cut()
+	p.untilText("#link-state", "Reconnecting")
+	p.until(inSight("#link-state"))
+	clocks := "document.querySelector('#elapsed').textContent + document.querySelector('#c5 .took').textContent"
+	before := eval[string](p, clocks)
+	eval[bool](p, `(() => {
+		const time = Object.assign(document.createElement('time'), {id: 'other', dateTime: new Date(Date.now() - 10000).toISOString()});
+		time.dataset.show = 'ago';
+		document.body.append(time);
+		return true;
+	})()`)
+	p.until("Number.parseInt(document.querySelector('#other').textContent) >= 12") // the page's times have gone on
+	if after := eval[string](p, clocks); after != before {
+		t.Errorf("the clocks say %s, then %s", before, after)
+	}
+	line.mend()
+	p.until("document.querySelector('#link-state').textContent === ''")
+	p.until(clocks + " !== " + quoted(before))
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "unheard", "path": "stop", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A picture that is clicked on is larger than it was, and all of it is in the window.
+func TestPictureGrows(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "grows", `from IPython.display import display, SVG, Image
+import struct, zlib
+def png(w, h):
+    chunk = lambda kind, data: struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+    return b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', w, h, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress((b'\0' + b'\x20\x60\xc0' * w) * h)) + chunk(b'IEND', b'')
+display(Image(png(547, 413)), Image(png(3000, 400)), Image(png(300, 2400)), Image(png(40, 30)))
+display(SVG('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><rect width="200" height="100" fill="teal"/></svg>'))`)
+	p := s.signIn(t)
+	for _, size := range [][2]int64{{1280, 900}, {390, 844}} {
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.open("/s/grows")
+		p.until("document.querySelectorAll('.enlarge img').length === 5")
+		for i := range 5 {
+			picture := fmt.Sprintf("document.querySelectorAll('.enlarge img')[%d]", i)
+			p.until(fmt.Sprintf("(%s.scrollIntoView({block: 'center'}), %s.complete)", picture, picture))
+			eval[bool](p, picture+".click() ?? true")
+			p.until("document.querySelector('.lightbox img')?.complete && document.querySelector('.lightbox img').clientWidth > 0")
+			wrong := eval[string](p, fmt.Sprintf(`(() => {
+				const box = document.querySelector('.lightbox'), {width, height, top, left, right, bottom} = box.querySelector('img').getBoundingClientRect(), small = %s;
+				if (left < 0 || top < 0 || right > innerWidth || bottom > innerHeight || box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) return 'it is cut';
+				if (Math.abs(width / height / (small.naturalWidth / small.naturalHeight) - 1) > 0.02) return 'it is stretched';
+				const full = width > 0.85 * innerWidth || height > 0.8 * innerHeight;
+				return full || width >= 1.9 * small.clientWidth ? '' : 'it has not grown: ' + width + ' of ' + small.clientWidth;
+			})()`, picture))
+			if wrong != "" {
+				t.Errorf("picture %d in %v: %s", i, size, wrong)
+			}
+			p.key("Escape")
+			p.until("!document.querySelector('.lightbox')")
+		}
+	}
+}
