@@ -10,11 +10,11 @@ import (
 // nearEnd is how long before the end of its kernel a result tells of it.
 const nearEnd = 5 * time.Minute
 
-// endsIn says when a kernel is to be stopped: "stops in 12 min unless used".
+// endsIn says when a kernel is to be stopped: "stops in 12 min unless a cell runs". Reading is use, too, and does not put that off.
 func endsIn(end sessions.End) string {
 	in := words.Span(time.Until(end.At))
 	if end.Unused {
-		return "stops in " + in + " unless used"
+		return "stops in " + in + " unless a cell runs"
 	}
 	return "stops in " + in
 }

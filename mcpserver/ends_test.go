@@ -14,13 +14,13 @@ func TestEndOfAKernelIsAnnounced(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.run("s", "print x")
 		time.Sleep(18 * time.Minute)
-		w.call("list_sessions", nil).expect(t, false, "· kernel stops in 12 min unless used")
+		w.call("list_sessions", nil).expect(t, false, "· kernel stops in 12 min unless a cell runs")
 		cell := map[string]any{"session_id": "s", "execution_id": 1}
 		if got := w.call("get_execution", cell); strings.Contains(got.String(), "stops in") {
 			t.Errorf("told too early: %s", got)
 		}
 		time.Sleep(8 * time.Minute)
-		w.call("get_execution", cell).expect(t, false, "Note: this session's kernel stops in 4 min unless used; its variables")
+		w.call("get_execution", cell).expect(t, false, "Note: this session's kernel stops in 4 min unless a cell runs; its variables")
 		if got := w.run("s", "print x"); strings.Contains(got.String(), "stops in") {
 			t.Errorf("told although it was just used: %s", got)
 		}
@@ -50,7 +50,7 @@ func TestEndsIn(t *testing.T) {
 		if got := endsIn(sessions.End{At: at}); got != "stops in "+want {
 			t.Errorf("%v: %q", left, got)
 		}
-		if got := endsIn(sessions.End{At: at, Unused: true}); got != "stops in "+want+" unless used" {
+		if got := endsIn(sessions.End{At: at, Unused: true}); got != "stops in "+want+" unless a cell runs" {
 			t.Errorf("%v: %q", left, got)
 		}
 	}

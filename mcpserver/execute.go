@@ -231,6 +231,8 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 			words.Bytes(r.Overrun), words.Bytes(within.workspace)))
 	case r.Cancelled:
 		said = append(said, "The cell was stopped because its call was cancelled.")
+	case r.Interrupt.Ran && r.Interrupt.Caller == sessions.Person:
+		said = append(said, sentence(sessions.Person)+" interrupted this cell.")
 	case r.Interrupt.Ran:
 		said = append(said, "The cell was stopped by interrupt_session.")
 	}

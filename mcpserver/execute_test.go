@@ -222,7 +222,7 @@ func TestSessionTools(t *testing.T) {
 		time.Sleep(30 * time.Second)
 
 		got := w.call("list_sessions", nil)
-		got.expect(t, false, "b · python · busy for 30 s · 1 cell · used 30 s ago\na · python · idle · 1 cell · used 1 min ago · kernel stops in 28 min unless used")
+		got.expect(t, false, "b · python · busy for 30 s · 1 cell · used 30 s ago\na · python · idle · 1 cell · used 1 min ago · kernel stops in 28 min unless a cell runs")
 		var list struct{ Sessions []sessionEntry }
 		if err := json.Unmarshal(got.structured, &list); err != nil || len(list.Sessions) != 2 || list.Sessions[0].BusySeconds != 30 {
 			t.Errorf("%s %v", got.structured, err)

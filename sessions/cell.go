@@ -182,9 +182,10 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 		}
 		r.order = &o
 		if o.kind == orderRestart {
-			r.replace("the kernel was restarted on request while this cell ran")
+			r.replace(restartedBy(o.by) + " while this cell ran")
 		} else {
 			r.climb(r.s.manager.cfg.Grace)
+			r.report.Caller = o.by
 		}
 	}
 	return false

@@ -87,6 +87,8 @@ type InterruptReport struct {
 	Rung string
 	// VariablesKept tells whether the kernel still has its variables.
 	VariablesKept bool
+	// Caller is who asked for it, as a Request.Caller; empty where that is not known.
+	Caller string
 }
 
 // Late is what an earlier cell of the session produced after it had ended, from a thread or a task of its own.

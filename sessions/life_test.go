@@ -283,11 +283,11 @@ func TestInterruptIsForOneCell(t *testing.T) {
 		execute(t, m, alice, "s", "x")
 		running := start(t, m, alice, python("s", "sleep 1h"))
 		synctest.Wait()
-		_, err := m.InterruptCell(t.Context(), alice, "s", 1)
+		_, err := m.InterruptCell(t.Context(), alice, "s", 1, "")
 		if phase, _ := running.Phase(); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "cell 2") || phase != PhaseRunning {
 			t.Errorf("%v, and cell 2 is %s", err, phase)
 		}
-		if r, err := m.InterruptCell(t.Context(), alice, "s", 2); err != nil || !r.Ran {
+		if r, err := m.InterruptCell(t.Context(), alice, "s", 2, ""); err != nil || !r.Ran {
 			t.Errorf("%+v %v", r, err)
 		}
 		wait(t, running)

@@ -341,12 +341,13 @@ func (m *Manager) List(ctx context.Context, o Owner) ([]Info, error) {
 // Interrupt stops the session's running cell by the interrupt ladder and says what that took. With no cell running it
 // does nothing and reports so. Waiting cells stay.
 func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptReport, error) {
-	return m.InterruptCell(ctx, o, id, 0)
+	return m.InterruptCell(ctx, o, id, 0, "")
 }
 
-// InterruptCell stops one cell, by its number, as Interrupt does. While another one runs it leaves that alone; the error is then
-// Conflict. So whoever saw a cell run that has ended meanwhile does not stop the next. The number 0 is any cell's.
-func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number int) (InterruptReport, error) {
+// InterruptCell stops one cell, by its number, as Interrupt does, for a caller (Request.Caller), of whom the cell's result tells. While
+// another one runs it leaves that alone; the error is then Conflict. So whoever saw a cell run that has ended meanwhile does not
+// stop the next. The number 0 is any cell's.
+func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number int, caller string) (InterruptReport, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return InterruptReport{}, err
@@ -354,13 +355,18 @@ func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number 
 	if info := s.info(); info.State != Busy {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
-	a := s.send(ctx, order{kind: orderInterrupt, cell: number})
+	a := s.send(ctx, order{kind: orderInterrupt, cell: number, by: caller})
 	return a.report, s.orderError(a.err)
 }
 
 // Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
 // on the new kernel. It returns when that is ready.
 func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error) {
+	return m.RestartBy(ctx, o, id, "")
+}
+
+// RestartBy is Restart for a caller (Request.Caller), of whom those are told who lose their variables.
+func (m *Manager) RestartBy(ctx context.Context, o Owner, id, caller string) (Info, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return Info{}, err
@@ -372,7 +378,7 @@ func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error)
 		return Info{}, err
 	}
 	defer release()
-	if a := s.send(ctx, order{kind: orderRestart}); a.err != nil {
+	if a := s.send(ctx, order{kind: orderRestart, by: caller}); a.err != nil {
 		return Info{}, s.orderError(a.err)
 	}
 	return s.info(), nil

@@ -11,8 +11,13 @@ import (
 	"cellblock/kernels"
 )
 
-// lossAsked is why a kernel was replaced that was not running anything.
-const lossAsked = "the kernel was restarted on request"
+// restartedBy is why a kernel was replaced that a caller wanted to be.
+func restartedBy(caller string) string {
+	if caller == Person {
+		return Person + " restarted the kernel"
+	}
+	return "the kernel was restarted on request"
+}
 
 const clock = "2006-01-02 15:04:05 MST"
 
@@ -140,8 +145,12 @@ func (s *session) lossText(restores bool) string {
 		return fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, generation %d.",
 			happened, kept, s.generation)
 	}
+	if redone := s.redo.redone(s.generation); len(redone) > 0 {
+		return fmt.Sprintf("%s What it had in memory was lost with it; %s. A person has run its earlier cells again since, as %s, on a new kernel, generation %d.",
+			happened, kept, cellsText(redone), s.generation)
+	}
 	again := "define again what you need"
-	if s.ran || s.past.Executions > 0 {
+	if s.restorable() {
 		again += ", or let restore_session run the earlier cells again"
 	}
 	return fmt.Sprintf("%s All variables, imports and background work are lost; %s. This cell ran on a new kernel, generation %d: %s.",

@@ -149,6 +149,7 @@ func (s *session) lookForLeft(ctx context.Context) (l left, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.visits.recall(l.cells)
+	s.redo.recall(l.cells)
 	return l, err
 }
 

@@ -218,7 +218,7 @@ func missingFrom(infos []ExecutionInfo, generation int) (missing int) {
 
 func nothingLost(id string, live int) error {
 	if live > 0 {
-		return fault.New(fault.Conflict, "session %q has lost nothing: its kernel, generation %d, lives, and none before it has run a cell "+
+		return fault.New(fault.Conflict, "session %q has nothing to run again: its kernel, generation %d, lives, and none before it has run a cell "+
 			"successfully", id, live)
 	}
 	return fault.New(fault.NotFound, "session %q has no cell that ran successfully", id)

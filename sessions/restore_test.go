@@ -209,6 +209,28 @@ func TestRestoreStopsWhenTheNewKernelDies(t *testing.T) {
 	})
 }
 
+// restore_session is advised where something can be restored, and not when a person has done it.
+func TestRestoreIsAdvisedWhereItHelps(t *testing.T) {
+	restoring(t, func(t *testing.T, m *sessions.Manager, run func(string) *sessions.Execution) {
+		told := func(advised bool, words string) {
+			t.Helper()
+			said := run("x").Preamble()
+			if strings.Contains(said, "restore_session") != advised || !strings.Contains(said, words) {
+				t.Errorf("it is told %q, advised %v", said, advised)
+			}
+		}
+		run("die")
+		told(false, "define again what you need.")
+		run("die")
+		told(true, "or let restore_session run the earlier cells again.")
+		run("die")
+		if r := restore(t, m, sessions.RestoreOptions{Caller: sessions.Person, Generation: 2}); steps(r) != "2>6 ok, 4>7 ok" {
+			t.Errorf("restored: %s", steps(r))
+		}
+		told(false, "A person has run its earlier cells again since, as cells 6–7, on a new kernel, generation 4.")
+	})
+}
+
 // What was run again stays so for the next server: it is not run once more.
 func TestRestoredCellsAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

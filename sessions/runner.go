@@ -22,6 +22,7 @@ const (
 type order struct {
 	kind  orderKind
 	cell  int          // of an orderInterrupt: the only cell that it is for; 0: any
+	by    string       // who asks, as a Request.Caller; it may be empty
 	ask   func() error // of an orderAsk: what the runner does while no cell runs
 	reply chan answer
 }
@@ -142,7 +143,7 @@ func (s *session) obey(o order) {
 	case orderAsk:
 		o.answer(InterruptReport{}, o.ask())
 	case orderRestart:
-		o.answer(InterruptReport{}, s.renew(lossAsked))
+		o.answer(InterruptReport{}, s.renew(restartedBy(o.by)))
 	}
 }
 

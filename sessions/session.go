@@ -67,6 +67,7 @@ type session struct {
 	told        []string       // what the last cell that began was told
 	loss        string         // why the last kernel that was lost was
 	visits      visits
+	redo        redo
 	filesThere  bool    // the workspace was not empty when the session began
 	ending      *ending // set once the session takes no more cells
 	deleteFiles bool
@@ -94,7 +95,8 @@ type Info struct {
 	State State
 	// Generation counts the kernels that the session has had, Executions its cells.
 	Generation, Executions int
-	Created, LastUsed      time.Time
+	// LastUsed is when anything was last done to the session: of that, reading does not put off Ends.
+	Created, LastUsed time.Time
 	// Busy is how long the running cell has been running; 0 when none is.
 	Busy time.Duration
 	// Queue is how many cells wait.
@@ -309,6 +311,7 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	s.mu.Lock()
 	s.running = nil
 	s.ran = true
+	s.redo.note(e.number, e.Generation(), e.restores, result)
 	s.spend()
 	s.lastUsed = time.Now()
 	s.active = s.lastUsed

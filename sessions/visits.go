@@ -87,7 +87,7 @@ func (v *visits) visited(e *Execution) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("Before this cell a person ran cell %d here in the viewer; get_execution reads it.", cells[0])
+		return fmt.Sprintf("Before this cell a person ran %s here in the viewer; get_execution reads it.", cellsText(cells))
 	default:
 		return fmt.Sprintf("Before this cell a person ran %s here in the viewer; get_execution reads them.", cellsText(cells))
 	}
@@ -113,7 +113,10 @@ func cellsText(cells []int) string {
 		spans = append([]string{"…"}, spans[more:]...)
 	}
 	last := len(spans) - 1
-	if last == 0 {
+	switch {
+	case len(cells) == 1:
+		return "cell " + spans[0]
+	case last == 0:
 		return "cells " + spans[0]
 	}
 	return "cells " + strings.Join(spans[:last], ", ") + " and " + spans[last]

@@ -1,8 +1,12 @@
 package sessions
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"cellblock/internal/fault"
 )
 
 func as(caller string, r Request) Request {
@@ -59,6 +63,67 @@ func TestPersonDoesNotTakeTheNews(t *testing.T) {
 			t.Errorf("%s is told again: %q", caller, again)
 		}
 	}
+}
+
+// Who interrupts and who restarts is told, and kept.
+func TestPersonStopsACell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, &fakeProvisioner{})
+		defer m.Shutdown(context.Background())
+		e := start(t, m, alice, python("s", "sleep 1h"))
+		synctest.Wait()
+		report, err := m.InterruptCell(t.Context(), alice, "s", 1, Person)
+		if r := wait(t, e); err != nil || report.Caller != Person || r.Interrupt != report {
+			t.Errorf("%+v, %+v, %v", report, r.Interrupt, err)
+		}
+		e = start(t, m, alice, python("s", "sleep 1h"))
+		synctest.Wait()
+		if _, err := m.RestartBy(t.Context(), alice, "s", Person); err != nil {
+			t.Error(err)
+		}
+		const why = "a person in the viewer restarted the kernel"
+		if r := wait(t, e); r.Death == nil || r.Death.Cause != why+" while this cell ran" {
+			t.Errorf("%+v", r.Death)
+		}
+		if e, _ := execute(t, m, alice, "s", "x"); !strings.Contains(e.Preamble(), why) {
+			t.Errorf("the next cell is told %q", e.Preamble())
+		}
+		if _, err := m.RestartBy(t.Context(), alice, "s", Person); err != nil {
+			t.Error(err)
+		}
+		if e, _ := execute(t, m, alice, "s", "x"); !strings.Contains(e.Preamble(), why+".") {
+			t.Errorf("the next cell is told %q", e.Preamble())
+		}
+	})
+}
+
+func TestTakeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := newTestManager(t, p)
+		defer m.Shutdown(context.Background())
+		running, waits, last := start(t, m, alice, python("s", "sleep 1m")), start(t, m, alice, python("s", "never")), start(t, m, alice, python("s", "x"))
+		synctest.Wait()
+		for number, kind := range map[int]fault.Kind{1: fault.Conflict, 4: fault.NotFound} {
+			if err := m.TakeBack(t.Context(), alice, "s", number, Person); fault.KindOf(err) != kind {
+				t.Errorf("cell %d: %v", number, err)
+			}
+		}
+		if err := m.TakeBack(t.Context(), alice, "s", 2, Person); err != nil {
+			t.Error(err)
+		}
+		if _, err := waits.Wait(t.Context()); fault.KindOf(err) != fault.Cancelled || err.Error() != "a person in the viewer took this cell back before it ran" {
+			t.Errorf("it is told %v", err)
+		}
+		wait(t, running)
+		wait(t, last)
+		if n := len(p.last().cells); n != 2 {
+			t.Errorf("%d cells ran", n)
+		}
+		if err := m.TakeBack(t.Context(), alice, "s", 2, Person); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "has ended") {
+			t.Errorf("once more: %v", err)
+		}
+	})
 }
 
 // A cell that its kernel never had is told on the next one what it would have been told on the first.

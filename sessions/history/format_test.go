@@ -34,7 +34,7 @@ func TestOldResultsAreRead(t *testing.T) {
 		`"death":{"cause":"killed","exit":{"code":-1,"signal":"SIGKILL"},"container":{"Code":137,"Signal":"","OOM":true,"Asked":false},` +
 		`"oom":true,"asked":true,"time":"2026-01-02T03:04:05Z"},"reason":"r","started":"2026-01-02T03:04:05Z",` +
 		`"ended":"2026-01-02T03:04:06Z","payload":[],"timed_out":true,"cancelled":true,"interrupted":true,"rung":"restart",` +
-		`"variables_kept":true,"duration":1000000000}}`
+		`"variables_kept":true,"interrupted_by":"claude","duration":1000000000}}`
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := sessions.Result{
 		Result: kernels.Result{
@@ -44,7 +44,7 @@ func TestOldResultsAreRead(t *testing.T) {
 			Reason: "r", Started: at, Ended: at.Add(time.Second), Payload: json.RawMessage("[]"),
 		},
 		TimedOut: true, Cancelled: true, Duration: time.Second,
-		Interrupt: sessions.InterruptReport{Ran: true, Rung: "restart", VariablesKept: true},
+		Interrupt: sessions.InterruptReport{Ran: true, Rung: "restart", VariablesKept: true, Caller: "claude"},
 	}
 	var e sessions.StoredExecution
 	if err := readEnd(&e, text); err != nil || !reflect.DeepEqual(e.Result, want) {

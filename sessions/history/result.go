@@ -48,6 +48,7 @@ type resultDocument struct {
 	Interrupted     bool               `json:"interrupted,omitempty"`
 	Rung            string             `json:"rung,omitempty"`
 	VariablesKept   bool               `json:"variables_kept,omitempty"`
+	InterruptedBy   string             `json:"interrupted_by,omitempty"`
 	Duration        time.Duration      `json:"duration,omitempty"`
 	Files           []files.Change     `json:"files,omitempty"`
 	MoreFiles       int                `json:"more_files,omitempty"`
@@ -69,7 +70,7 @@ func documentOf(r sessions.Result) *resultDocument {
 	d := &resultDocument{
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
 		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
-		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, Duration: r.Duration,
+		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, InterruptedBy: r.Interrupt.Caller, Duration: r.Duration,
 		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun, CPU: r.CPU, PeakMemory: r.PeakMemory,
 	}
 	if r.Death != nil {
@@ -86,7 +87,7 @@ func (d *resultDocument) result() sessions.Result {
 		},
 		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
 		Overrun:   d.Overrun,
-		Interrupt: sessions.InterruptReport{Ran: d.Interrupted, Rung: d.Rung, VariablesKept: d.VariablesKept},
+		Interrupt: sessions.InterruptReport{Ran: d.Interrupted, Rung: d.Rung, VariablesKept: d.VariablesKept, Caller: d.InterruptedBy},
 	}
 	if d.Death != nil {
 		r.Death = (*kernels.Death)(d.Death)

@@ -31,7 +31,7 @@ func testLife(t *testing.T, p Processes) {
 			Error: &kernels.ExecError{Name: "KeyError", Value: "'x'", Traceback: []string{"a", "b"}},
 			Death: &kernels.Death{Cause: "out of memory", OOM: true, Exit: &stream.Exit{Code: -1, Signal: "SIGKILL"}},
 		},
-		TimedOut: true, Duration: 3 * time.Second, Overrun: 5 << 30, Interrupt: sessions.InterruptReport{Ran: true, Rung: "restart"},
+		TimedOut: true, Duration: 3 * time.Second, Overrun: 5 << 30, Interrupt: sessions.InterruptReport{Ran: true, Rung: "restart", Caller: "claude"},
 	}
 	ended := sessions.ExecutionEnded{Number: 1, Ended: time.Now(), Result: result, Own: 2}
 	commit(t, s, before.Ref, generation(1), sessions.WorkspaceGiven{Name: "w1"}, q, began, printed(1, 0, "a\n", "b\n"))

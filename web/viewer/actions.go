@@ -84,7 +84,7 @@ func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) er
 			return err
 		}
 	}
-	report, err := v.Sessions.InterruptCell(r.Context(), who.owner, r.PathValue("id"), asked.Cell)
+	report, err := v.Sessions.InterruptCell(r.Context(), who.owner, r.PathValue("id"), asked.Cell, sessions.Person)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) er
 }
 
 func (v *Viewer) restart(w http.ResponseWriter, r *http.Request, who visit) error {
-	info, err := v.Sessions.Restart(r.Context(), who.owner, r.PathValue("id"))
+	info, err := v.Sessions.RestartBy(r.Context(), who.owner, r.PathValue("id"), sessions.Person)
 	if err != nil {
 		return err
 	}

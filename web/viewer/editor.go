@@ -27,6 +27,7 @@ const (
 func (v *Viewer) editorRoutes() []route {
 	return []route{
 		{pattern: "POST /s/{id}/run", scope: signedIn, action: "run_cell", body: maxCodeBody, handle: v.runCell},
+		{pattern: "POST /s/{id}/takeback", scope: signedIn, action: "take_back_cell", handle: v.takeBack},
 		{pattern: "POST /s/{id}/restore", scope: signedIn, action: "restore_session", handle: v.restoreSession},
 		{pattern: "POST /s/{id}/answer", scope: signedIn, action: "answer_input", handle: v.answer},
 		{pattern: "POST /s/{id}/complete", scope: signedIn, body: maxCodeBody, handle: v.complete},
@@ -91,6 +92,22 @@ func (v *Viewer) runCell(w http.ResponseWriter, r *http.Request, who visit) erro
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, map[string]any{"number": e.Number()})
+}
+
+// takeBack takes a cell back that waits, whoever has sent it: it never runs.
+func (v *Viewer) takeBack(w http.ResponseWriter, r *http.Request, who visit) error {
+	var asked struct{ Cell int }
+	if err := readJSON(r, &asked); err != nil {
+		return err
+	}
+	info, err := v.mayRunIn(r, who)
+	if err != nil {
+		return err
+	}
+	if err := v.Sessions.TakeBack(r.Context(), who.owner, info.ID, asked.Cell, sessions.Person); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{})
 }
 
 // restoreSession runs the cells of a lost kernel again, and answers when that is done. It goes on when the page that asked for it has

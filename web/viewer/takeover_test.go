@@ -126,6 +126,35 @@ func TestAssist(t *testing.T) {
 	}
 }
 
+// A cell that waits is taken back by whoever may run cells, whoever has sent it; one that runs is not.
+func TestTakeBack(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	b.want(202, "POST", "/s/s/run", map[string]any{"code": "wait"})
+	b.until("s", func(d desk) bool { return d.Running == 2 })
+	e, err := p.sessions.Execute(t.Context(), b.who.owner, sessions.Request{SessionID: "s", Language: "python", Code: "print b", Caller: "claude"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := b.want(200, "GET", "/s/s", nil); !strings.Contains(page, `aria-label="Take cell 3 back"`) || strings.Contains(page, "Take cell 2 back") {
+		t.Error("the cell that waits, and it alone, has no button")
+	}
+	cell := map[string]any{"cell": 3}
+	p.signIn("ann", "sessions:read", "sessions:manage").want(403, "POST", "/s/s/takeback", cell)
+	b.want(409, "POST", "/s/s/takeback", map[string]any{"cell": 2})
+	b.want(404, "POST", "/s/s/takeback", map[string]any{"cell": 9})
+	b.want(200, "POST", "/s/s/takeback", cell)
+	if _, err := e.Wait(t.Context()); fault.KindOf(err) != fault.Cancelled || !strings.Contains(err.Error(), "a person in the viewer took this cell back") {
+		t.Error(err)
+	}
+	b.want(409, "POST", "/s/s/takeback", cell)
+	b.want(200, "POST", "/s/s/interrupt", nil)
+	if info := b.ended("s", 2); info.Result.Interrupt.Caller != sessions.Person {
+		t.Errorf("%+v", info.Result.Interrupt)
+	}
+}
+
 // until follows the desk of a session until it is so.
 func (b *browser) until(id string, so func(desk) bool) (found desk) {
 	b.t.Helper()

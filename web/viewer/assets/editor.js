@@ -30,6 +30,11 @@ function start(id) {
     text.insert(area, code, 0, area.value.length);
   }
 
+  document.getElementById('cells').addEventListener('click', ({target}) => { // a cell that waits need not run
+    const cell = target.closest('.takeback')?.closest('.cell');
+    if (cell) attempt(() => post(`/s/${id}/takeback`, {cell: Number(cell.dataset.n)}));
+  });
+
   // run runs what is written; to go on, the editor is empty behind it.
   function run(goOn) {
     const code = area.value;

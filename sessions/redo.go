@@ -1,0 +1,57 @@
+package sessions
+
+import "cellblock/kernels"
+
+// redo is what of a session's lost kernels can be run again (RestoreSession), and what of it has been, as far as those are to be told
+// who lose their variables. Guarded by the session's lock.
+type redo struct {
+	// good is the first generation of which a cell is known to have succeeded; 0: none is. known counts the cells of earlier processes,
+	// and of earlier sessions of the same id, of which that is known.
+	good, known int
+	// again are the cells that have run cells of lost kernels again in a generation.
+	again      []int
+	generation int
+}
+
+// note remembers how a cell ended.
+func (d *redo) note(number, generation, restores int, r Result) {
+	if r.Status != kernels.StatusOK || generation == 0 {
+		return
+	}
+	if d.good == 0 || generation < d.good {
+		d.good = generation
+	}
+	if restores == 0 {
+		return
+	}
+	if d.generation != generation {
+		d.generation, d.again = generation, nil
+	}
+	d.again = append(d.again, number)
+	d.again = d.again[max(0, len(d.again)-maxRestored):]
+}
+
+// recall is note for cells of an earlier process.
+func (d *redo) recall(cells []StoredExecution) {
+	d.known = len(cells)
+	for _, e := range cells {
+		if !e.Ended.IsZero() && e.Failure == nil {
+			d.note(e.Number, e.Generation, e.Restores, e.Result)
+		}
+	}
+}
+
+// redone are the cells that have run earlier ones again on a generation's kernel.
+func (d *redo) redone(generation int) []int {
+	if d.generation != generation {
+		return nil
+	}
+	return d.again
+}
+
+// restorable tells whether kernels that are lost may have cells that can be run again. Of cells of which nobody knows how they ended it
+// supposes so. s.mu is held.
+func (s *session) restorable() bool {
+	unknown := s.saver != nil && s.past.Executions > s.redo.known
+	return unknown || s.redo.good > 0 && s.redo.good < s.generation
+}
