@@ -74,7 +74,9 @@ type cellView struct {
 	Took          string
 	// Failure says why the cell never ran, or did not end; Hint what to do.
 	Failure, Hint string
-	Items         []itemView
+	// Again tells that the cell never ran, and can be run now.
+	Again bool
+	Items []itemView
 	// Partial tells that not all of its outputs were read.
 	Partial bool
 }
@@ -299,8 +301,9 @@ func viewOf(info sessions.ExecutionInfo) cellView {
 	view.Status, view.Label = statusOf(info)
 	if info.Err != nil {
 		view.fails(info.Err)
+		view.Again = !info.Result.Cancelled && info.File == ""
 	} else if death := info.Result.Death; death != nil && info.Result.Status == kernels.StatusDied {
-		view.Failure = death.Cause
+		view.Failure = sentence(death.Cause)
 	}
 	return view
 }

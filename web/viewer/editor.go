@@ -28,6 +28,7 @@ func (v *Viewer) editorRoutes() []route {
 	return []route{
 		{pattern: "POST /s/{id}/run", scope: signedIn, action: "run_cell", body: maxCodeBody, handle: v.runCell},
 		{pattern: "POST /s/{id}/takeback", scope: signedIn, action: "take_back_cell", handle: v.takeBack},
+		{pattern: "POST /s/{id}/cells/{number}/run", scope: signedIn, action: "run_cell", handle: v.runCellAgain},
 		{pattern: "POST /s/{id}/restore", scope: signedIn, action: "restore_session", handle: v.restoreSession},
 		{pattern: "POST /s/{id}/answer", scope: signedIn, action: "answer_input", handle: v.answer},
 		{pattern: "POST /s/{id}/complete", scope: signedIn, body: maxCodeBody, handle: v.complete},
@@ -83,8 +84,29 @@ func (v *Viewer) runCell(w http.ResponseWriter, r *http.Request, who visit) erro
 	if err != nil {
 		return err
 	}
+	return v.run(w, r, who, info, asked.Code)
+}
+
+// runCellAgain starts the code of a cell once more, as a person's. The page offers it for what never ran.
+func (v *Viewer) runCellAgain(w http.ResponseWriter, r *http.Request, who visit) error {
+	info, err := v.mayRunIn(r, who)
+	if err != nil {
+		return err
+	}
+	e, err := v.cell(r, who)
+	if err != nil {
+		return err
+	}
+	if e.Info().File != "" {
+		return fault.New(fault.Invalid, "cell %d is a script's", e.Number()).WithHint("run the script")
+	}
+	return v.run(w, r, who, info, e.Info().Code)
+}
+
+// run starts code, and answers with the number of its cell.
+func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info sessions.Info, code string) error {
 	e, err := v.Sessions.Execute(r.Context(), who.owner, sessions.Request{
-		SessionID: info.ID, Language: info.Language, Code: asked.Code, Caller: sessions.Person, Attended: true,
+		SessionID: info.ID, Language: info.Language, Code: code, Caller: sessions.Person, Attended: true,
 		Permit:  mcpserver.PermitProfiles(who.can),
 		Timeout: v.longest(info),
 	})

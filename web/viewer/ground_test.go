@@ -87,6 +87,12 @@ func TestLink(t *testing.T) {
 	if w := b.page("GET", link, "none", nil); w.Code != http.StatusUnauthorized || w.Header().Get("Set-Cookie") != "" {
 		t.Errorf("again: %d", w.Code)
 	}
+	if text := b.page("GET", link, "none", nil).Body.String(); !strings.Contains(text, "<p class=\"problem\" role=\"alert\">This link was used already, or is too old.</p>") || strings.Contains(text, "Hint") {
+		t.Errorf("again, it says %s", text)
+	}
+	if w := p.signIn("eve", "sessions:read").page("GET", link, "none", nil); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/" || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("again, by who is signed in: %d to %s", w.Code, w.Header().Get("Location"))
+	}
 	form := url.Values{"code": {p.code("ann sessions:read")}}
 	if w := b.page("POST", "/signin", "cross-site", form); w.Code != http.StatusForbidden {
 		t.Errorf("posted by another site: %d", w.Code)

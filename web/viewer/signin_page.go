@@ -22,10 +22,10 @@ func (v *Viewer) signInRoutes() []route {
 type signInForm struct {
 	// Code waits for its person to confirm it.
 	Code string
-	// Problem says what went wrong before.
-	Problem string
-	MCPURL  string
-	Dev     bool
+	// Problem says what went wrong before, and Hint what to do.
+	Problem, Hint string
+	MCPURL        string
+	Dev           bool
 	// Provider is where people sign in; empty: by a link of the command line's only.
 	Provider string
 }
@@ -42,9 +42,9 @@ func (v *Viewer) signInForm() signInForm {
 }
 
 // signInPage shows how to sign in.
-func (v *Viewer) signInPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+func (v *Viewer) signInPage(w http.ResponseWriter, r *http.Request, status int, problem fault.Body) {
 	form := v.signInForm()
-	form.Problem = problem
+	form.Problem, form.Hint = problem.Message, problem.Hint
 	if err := v.show(w, status, "signin", page{Title: "Sign in", Body: form}); err != nil {
 		v.fail(w, r, err)
 	}
@@ -60,7 +60,7 @@ func (v *Viewer) signInByLink(w http.ResponseWriter, r *http.Request, who visit)
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
 	case code == "":
-		v.signInPage(w, r, http.StatusOK, "")
+		v.signInPage(w, r, http.StatusOK, fault.Body{})
 		return nil
 	case r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || from != "" && from != "none" && from != "same-origin":
 		form := v.signInForm()
@@ -80,11 +80,12 @@ func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) err
 	if err == nil {
 		err = v.begin(w, r, token)
 	}
-	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
-		v.signInPage(w, r, http.StatusUnauthorized, fault.Text(err))
+	switch unknown := fault.KindOf(err) == fault.Unauthenticated; {
+	case err == nil, unknown && visitOf(r.Context()).signIn.ID != "": // a link that is followed again does no harm
+	case unknown:
+		v.signInPage(w, r, http.StatusUnauthorized, bodyForPeople(err))
 		return nil
-	}
-	if err != nil {
+	default:
 		return err
 	}
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -28,6 +28,8 @@ func TestWhoMayTakeOver(t *testing.T) {
 	run, read, filesRead, filesWrite := "python:execute", "sessions:read", "files:read", "files:write"
 	table := []route{
 		{"POST /s/{id}/run", "", map[string]any{"code": "print b"}, run, 202},
+		{"POST /s/{id}/cells/{number}/run", "", nil, run, 202},
+		{"POST /s/{id}/takeback", "", map[string]any{"cell": 9}, run, 404},
 		{"POST /s/{id}/restore", "", nil, run, 409},
 		{"POST /s/{id}/answer", "", map[string]any{"cell": 1, "prompt": "x", "line": ""}, run, 409},
 		{"POST /s/{id}/complete", "", map[string]any{"code": "pr", "cursor": 2}, run, 200},
@@ -50,7 +52,7 @@ func TestWhoMayTakeOver(t *testing.T) {
 	for _, r := range table {
 		known[r.pattern] = true
 		method, path, _ := strings.Cut(r.pattern, " ")
-		path = strings.ReplaceAll(path, "{id}", "s") + r.query
+		path = strings.NewReplacer("{id}", "s", "{number}", "1").Replace(path) + r.query
 		without := slices.DeleteFunc(slices.Clone(all), func(scope string) bool { return scope == r.scope })
 		forger := p.signIn("ann", all...)
 		forger.csrf = "forged"
@@ -216,7 +218,10 @@ func TestRestoreEndsWithTheServer(t *testing.T) {
 	b := p.signIn("ann", all...)
 	b.want(200, "POST", "/s/s/restart", nil)
 	p.viewer.Drain()
-	b.want(499, "POST", "/s/s/restore", nil)
+	// Whether the first of its cells was taken meanwhile is chance.
+	if got := b.send("POST", "/s/s/restore", nil); got.Code != 499 && !strings.Contains(got.Body.String(), `"stopped":"context canceled"`) {
+		t.Errorf("%d: %s", got.Code, got.Body)
+	}
 }
 
 // Those who look see what the session uses.

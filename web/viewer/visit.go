@@ -116,7 +116,7 @@ func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err erro
 	case wantsPage(r) && r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		v.bounce(w, r, r.URL.Path)
 	case wantsPage(r):
-		v.signInPage(w, r, http.StatusUnauthorized, "")
+		v.signInPage(w, r, http.StatusUnauthorized, fault.Body{})
 	default:
 		v.fail(w, r, err)
 	}

@@ -18,6 +18,7 @@ var peopleWords = strings.NewReplacer(
 	"another session_id", "another session",
 	", or interrupt_session", ", or interrupt it",
 	"call again", "try again",
+	"run it again", "", // the cell has a button for it
 )
 
 // toolWords are what only models know, and no word of ours stands for: tools, and what they are given.
@@ -28,9 +29,27 @@ func hintForPeople(hint string) string {
 	return strings.TrimPrefix(fault.HintWithout(peopleWords.Replace(hint), toolWords), "or ") // to what is gone
 }
 
-// bodyForPeople is what people are told of an error.
+// bodyForPeople is what people are told of an error: whole sentences, which can stand one behind the other.
 func bodyForPeople(err error) fault.Body {
 	body := fault.BodyOf(err)
-	body.Hint = hintForPeople(body.Hint)
+	body.Message = sentence(body.Message)
+	body.Hint = sentence(hintForPeople(body.Hint))
 	return body
+}
+
+// commonWord is a word at the beginning of a text that is no name of anything: those have other characters in them.
+var commonWord = regexp.MustCompile(`^[a-z]+(['’][a-z]+)?([ ,;:.]|$)`)
+
+// sentence is a text with a capital, where it begins with a common word, and a stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	if commonWord.MatchString(text) {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	if strings.HasSuffix(text, "…") || strings.ContainsAny(text[len(text)-1:], ".!?") {
+		return text
+	}
+	return text + "."
 }

@@ -1,6 +1,8 @@
 package viewer
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +10,81 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/sessions"
 )
+
+// Whatever an error's message and hint are, people read sentences. What is a name stays as it is.
+func TestErrorsAreSentences(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "",
+		"this link was used already":          "This link was used already.",
+		"you may use cellblock-python:latest": "You may use cellblock-python:latest.",
+		"images_build.ca_file is not set":     "images_build.ca_file is not set.",
+		"cellblock-r:latest is not there":     "cellblock-r:latest is not there.",
+		"session \"s\" is closed":             "Session \"s\" is closed.",
+		"Type it again.":                      "Type it again.",
+		"is it there?":                        "Is it there?",
+		"wait":                                "Wait.",
+		"wait, or close one; or try again":    "Wait, or close one; or try again.",
+		"…":                                   "…",
+		"5 files are too many":                "5 files are too many.",
+		"put large data into files; \"x\" is one": "Put large data into files; \"x\" is one.",
+	} {
+		if got := sentence(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	for _, err := range []error{
+		fault.New(fault.Invalid, "the image is not allowed").WithHint("name another"),
+		fault.New(fault.Unauthenticated, "this link was used already, or is too old").WithHint("Type `cellblock open` again for another one."),
+		fmt.Errorf("outer: %w", fault.New(fault.Busy, "full").WithHint("close_session one that you do not need; call again")),
+		errors.New("bare"),
+	} {
+		body := bodyForPeople(err)
+		for _, text := range []string{body.Message, body.Hint} {
+			if text != "" && (!strings.HasSuffix(text, ".") || strings.HasSuffix(text, "..")) {
+				t.Errorf("%q is no sentence", text)
+			}
+		}
+	}
+}
+
+// What never ran can be run by whom may, by a button; nothing else can.
+func TestWhatNeverRanCanBeRun(t *testing.T) {
+	never := fault.New(fault.Unavailable, "the server restarted before this cell ran").WithHint("run it again")
+	ended := sessions.ExecutionInfo{Number: 1, Phase: sessions.PhaseEnded}
+	withErr := func(change func(*sessions.ExecutionInfo)) sessions.ExecutionInfo {
+		info := ended
+		info.Err = never
+		change(&info)
+		return info
+	}
+	for name, tt := range map[string]struct {
+		info sessions.ExecutionInfo
+		want bool
+	}{
+		"it never ran":     {withErr(func(*sessions.ExecutionInfo) {}), true},
+		"it was cancelled": {withErr(func(info *sessions.ExecutionInfo) { info.Result.Cancelled = true }), false},
+		"a script":         {withErr(func(info *sessions.ExecutionInfo) { info.File = "a.py" }), false},
+		"it ran":           {ended, false},
+	} {
+		html, err := partial("cell-head", viewOf(tt.info))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(html, `class="again"`); got != tt.want {
+			t.Errorf("%s: %s", name, html)
+		}
+		if tt.info.Err != nil && (!strings.Contains(html, "before this cell ran.") || strings.Contains(html, "run it again")) {
+			t.Errorf("%s says %s", name, html)
+		}
+	}
+	p := newPages(t)
+	p.ran("ann", "s", "print 1")
+	b := p.signIn("ann", all...)
+	b.want(202, "POST", "/s/s/cells/1/run", nil)
+	if again := b.ended("s", 2); again.Code != "print 1" || again.Caller != sessions.Person {
+		t.Errorf("what ran is %q, of %s", again.Code, again.Caller)
+	}
+}
 
 func TestHintsForPeople(t *testing.T) {
 	for hint, want := range map[string]string{
@@ -36,7 +113,7 @@ func TestHintsForPeople(t *testing.T) {
 // A cell that never ran, and one that cannot be read, are told of as the page's own errors are.
 func TestHintsOfCells(t *testing.T) {
 	never := fault.New(fault.Unavailable, "the cell did not run").WithHint("call again; restart_session gives the session a fresh kernel")
-	if view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Err: never}); view.Failure != "the cell did not run" || view.Hint != "try again" {
+	if view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Err: never}); view.Failure != "The cell did not run." || view.Hint != "Try again." {
 		t.Errorf("the cell that never ran says %q, %q", view.Failure, view.Hint)
 	}
 	p := newPages(t)

@@ -135,7 +135,17 @@ function start(id) {
     area.focus();
   });
 
+  async function runAgain(button) {
+    button.disabled = true;
+    await attempt(async () => {
+      const {number} = await post(`/s/${id}/cells/${button.closest('.cell').dataset.n}/run`);
+      document.dispatchEvent(new CustomEvent('cell-run', {detail: {number}}));
+    });
+    button.disabled = false;
+  }
+
   document.getElementById('run').addEventListener('click', () => { run(true); area.focus(); });
+  document.getElementById('cells').addEventListener('click', ({target}) => { if (target.matches('.again')) runAgain(target); });
   restore.addEventListener('click', () => restoreCells(id));
 
   area.value = sessionStorage.getItem(draft) ?? '';

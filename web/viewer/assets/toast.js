@@ -1,8 +1,11 @@
-// tell says something for a while, in a corner. tell.problem says what went wrong, and what to do, until it is read.
+// tell says something for a while, in a corner. tell.problem says what went wrong, and what to do, until it is read; that the server
+// cannot be reached, until it can be.
+import {onLink} from './live.js';
+
 const corner = document.createElement('div');
 corner.className = 'toasts';
 corner.setAttribute('role', 'status');
-document.body.append(corner);
+(document.getElementById('editor') ?? document.body).append(corner); // it covers nothing that somebody writes
 
 function put(text, kind, lasts) {
   const toast = Object.assign(document.createElement('div'), {className: `toast ${kind}`});
@@ -10,16 +13,21 @@ function put(text, kind, lasts) {
   close.setAttribute('aria-label', 'Dismiss');
   close.onclick = () => toast.remove();
   toast.append(Object.assign(document.createElement('span'), {textContent: text}), close);
+  for (const old of [...corner.children]) if (old.firstChild.textContent === text) old.remove();
   corner.append(toast);
   while (corner.children.length > 4) corner.firstChild.remove();
   if (lasts) setTimeout(() => toast.remove(), lasts);
 }
 
 export const tell = (text) => put(text, 'news', 6000);
-tell.problem = (error) => put(problem(error), 'problem', 0);
+tell.problem = (error) => put(problem(error), error.status === 0 ? 'problem unreached' : 'problem', 0);
 
-// problem is what people are told of an error.
-export const problem = ({message, hint}) => (hint ? `${message}. ${hint}` : message);
+onLink((up) => {
+  if (up) for (const toast of corner.querySelectorAll('.unreached')) toast.remove();
+});
+
+// problem is what people are told of an error: sentences.
+export const problem = ({message, hint}) => (hint ? `${message} ${hint}` : message);
 
 // attempt runs something and tells what went wrong with it.
 export async function attempt(work) {

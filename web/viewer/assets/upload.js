@@ -1,5 +1,6 @@
 // Files on their way to the session: in parts, one file after the other, with what is left to see.
 import {post, send} from './send.js';
+import {problem} from './toast.js';
 
 export class Uploads {
   constructor(id, list, part) {
@@ -15,10 +16,9 @@ export class Uploads {
     this.list.append(row);
     this.last = this.last.then(() => this.bring(file, path, progress)).then(() => row.remove(), (error) => {
       progress.remove();
-      const why = error.hint ? `${error.message}. ${error.hint}` : error.message;
       const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet', onclick: () => row.remove()});
       close.setAttribute('aria-label', 'Dismiss');
-      row.append(close, Object.assign(document.createElement('span'), {className: 'failed', textContent: why}));
+      row.append(close, Object.assign(document.createElement('span'), {className: 'failed', textContent: problem(error)}));
     });
     return this.last;
   }
