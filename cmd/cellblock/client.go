@@ -35,12 +35,13 @@ func (o *connection) addFlags(flags *pflag.FlagSet) {
 
 // token is the bearer token to call with.
 func (o connection) token(cfg *Config) (string, error) {
-	path := o.tokenFile
+	path, hint := o.tokenFile, "Check --token-file."
 	if path == "" {
 		if token := os.Getenv("CELLBLOCK_TOKEN"); token != "" {
-			return token, nil
+			return oneToken("CELLBLOCK_TOKEN", token)
 		}
 		path = filepath.Join(cfg.DataDir, "dev_token.txt")
+		hint = "Start `cellblock serve` with the same --data-dir, or set CELLBLOCK_TOKEN or --token-file."
 	}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrPermission) {
@@ -48,10 +49,19 @@ func (o connection) token(cfg *Config) (string, error) {
 			WithHint("Run as that user, or set CELLBLOCK_TOKEN or --token-file.")
 	}
 	if err != nil {
-		return "", fault.New(fault.Unauthenticated, "there is no token: %w", err).
-			WithHint("Start `cellblock serve` with the same --data-dir, or set CELLBLOCK_TOKEN or --token-file.")
+		return "", fault.New(fault.Unauthenticated, "there is no token: %w", err).WithHint("%s", hint)
 	}
-	return strings.TrimSpace(string(b)), nil
+	return oneToken(path, string(b))
+}
+
+// oneToken is the token that a text holds; where says whose text it is.
+func oneToken(where, text string) (string, error) {
+	words := strings.Fields(text)
+	if len(words) != 1 {
+		return "", fault.New(fault.Unauthenticated, "%s holds no token: it has %d words, and a token is one", where, len(words)).
+			WithHint("In dev mode `cellblock token`, with the server's --data-dir, mints one.")
+	}
+	return words[0], nil
 }
 
 // address is that of the server's MCP endpoint.
@@ -75,11 +85,11 @@ func (o connection) address(cfg *Config) (string, error) {
 
 // dial connects to the server as an MCP client. notified hears its notifications; nil where nobody wants to.
 func (o connection) dial(ctx context.Context, cfg *Config, notified func(mcp.JSONRPCNotification)) (*client.Client, error) {
-	token, err := o.token(cfg)
+	endpoint, err := o.address(cfg)
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := o.address(cfg)
+	token, err := o.token(cfg)
 	if err != nil {
 		return nil, err
 	}

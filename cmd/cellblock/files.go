@@ -165,7 +165,7 @@ func partOf(contents mcp.ResourceContents) (part []byte, whole int64, err error)
 	blob, ok := contents.(mcp.BlobResourceContents)
 	about, known := blob.Meta[mcpserver.FileMeta].(map[string]any)
 	size, sized := about["size"].(float64)
-	if !ok || !known || !sized {
+	if !ok || !known || !sized || size < 0 {
 		return nil, 0, fault.New(fault.Internal, "the server sent a file in a form that is not known")
 	}
 	part, err = base64.StdEncoding.DecodeString(blob.Blob)

@@ -87,6 +87,9 @@ data folder is.`,
 			if err != nil {
 				return err
 			}
+			if err := checkSubject(spec); err != nil {
+				return err
+			}
 			token, err := o.browserToken(cfg, spec)
 			if err != nil {
 				return err

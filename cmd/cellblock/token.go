@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellblock/auth"
+	"cellblock/internal/fault"
 )
 
 func newToken() *cobra.Command {
@@ -24,6 +25,9 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := configFor(cmd)
 			if err != nil {
+				return err
+			}
+			if err := checkSubject(spec); err != nil {
 				return err
 			}
 			had, open := auth.HasDevKey(cfg.DataDir), auth.EnsureDev
@@ -57,4 +61,12 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 	spec.Lifetime = 30 * 24 * time.Hour
 	cmd.Flags().Var(&durationFlag{value: &spec.Lifetime}, "lifetime", "how long it is good for")
 	return cmd
+}
+
+// checkSubject refuses a subject that is given as nothing, as by a variable that is not set: the token would be another's.
+func checkSubject(spec auth.TokenSpec) error {
+	if spec.Subject == "" {
+		return fault.New(fault.Invalid, "--subject is empty").WithHint("Name whom the token is for, or leave --subject out: it is dev then.")
+	}
+	return nil
 }
