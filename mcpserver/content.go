@@ -131,7 +131,11 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 	if image != nil {
 		return append([]piece{{image: image}}, textPieces(note, false)...)
 	}
-	return textPieces(joinLines(bundleText(it.out.Data, at.kept(it.index)), note), false)
+	text := bundleText(it.out.Data, at.kept(it.index))
+	if note != "" && placeholder.MatchString(strings.TrimSpace(text)) {
+		text = "" // the note says more
+	}
+	return textPieces(joinLines(text, note), false)
 }
 
 // isForm tells whether data is what a bundle holds, and not made from it.

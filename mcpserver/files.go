@@ -185,7 +185,7 @@ func (a *arguments) content() []byte {
 	case "base64":
 		raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 		if err != nil {
-			a.fail("content: %v", err)
+			a.fail("content: is not base64 (%v); for text leave encoding out, else encode the bytes with the standard alphabet, padded with =", err)
 		}
 		return raw
 	default:

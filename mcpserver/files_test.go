@@ -75,6 +75,12 @@ func TestFileTools(t *testing.T) {
 		w.call("read_file", of("plot.png")).expect(t, false, "(image/png)", "[plot.png · 3000×20 pixels · ", "the original is cellblock://sessions/s/files/plot.png")
 		w.call("read_file", of("fake.png")).expect(t, false, "[fake.png · image/png · 14 bytes: neither text")
 		w.call("read_file", of("data.bin")).expect(t, false, "[data.bin · application/octet-stream · 3 bytes: neither text")
+		for name, content := range map[string]string{"bell.txt": strings.Repeat("\a", 300), "latin.txt": "Z\xfcrich\n"} {
+			w.call("write_file", map[string]any{"session_id": "s", "path": name, "content": base64.StdEncoding.EncodeToString([]byte(content)), "encoding": "base64"})
+		}
+		w.call("read_file", of("bell.txt")).expect(t, false, "[bell.txt · text/plain · 300 bytes: neither text")
+		w.call("read_file", of("latin.txt")).expect(t, false, "[latin.txt · text/plain · 7 bytes: not UTF-8;", `encoding="latin-1"`)
+		w.call("write_file", map[string]any{"session_id": "s", "path": "x", "content": "{}", "encoding": "base64"}).expect(t, true, "is not base64", "leave encoding out")
 		w.call("read_file", of("nothing")).expect(t, true, `there is no "nothing"`, "list_files")
 		w.call("read_file", of("../../etc/passwd")).expect(t, true, "not in the session's workspace")
 		w.call("read_file", of("sub")).expect(t, true, "is a folder", "list_files")

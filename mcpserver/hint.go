@@ -31,6 +31,9 @@ var (
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
 
+// optional is what pandas, and others after its manner, say of a package that only some of what they do needs.
+var optional = regexp.MustCompile("(?:Missing optional dependency '|^`?Import |Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)")
+
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
 // errorHint says what to do about an error that comes of where the code runs, and not of the code alone. Most errors
@@ -46,8 +49,9 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		if strings.Contains(module, ".") {
 			return ""
 		}
-		return within.network.missing(clean(module), "%pip install "+clean(module), "there (importlib.metadata.distributions() lists it), or put a pure "+
-			"Python module into the workspace")
+		return within.pythonHint(module)
+	case name == "ImportError" && optional.MatchString(e.Value):
+		return within.pythonHint(strings.TrimRight(optional.FindStringSubmatch(e.Value)[1], "."))
 	case missingPackage.MatchString(e.Value):
 		name := clean(missingPackage.FindStringSubmatch(e.Value)[1])
 		return within.network.missing(name, "npm install "+name+" in the workspace", "in Node, or put modules into the workspace")
@@ -69,6 +73,13 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.deniedHint(e.Value)
 	}
 	return within.spaceHint(e.Value)
+}
+
+// pythonHint is for a Python package that is not there.
+func (b bounds) pythonHint(name string) string {
+	name = clean(name)
+	return b.network.missing(name, "%pip install "+name, "there (importlib.metadata.distributions() lists it), or put a pure "+
+		"Python module into the workspace")
 }
 
 // printedHint is the hint for a failure of which the outputs alone tell: a shell command, pip among them, fails without

@@ -67,6 +67,19 @@ func TestNetworkHint(t *testing.T) {
 			}
 		}
 	}
+	for said, name := range map[string]string{
+		"Missing optional dependency 'Jinja2'. DataFrame.style requires jinja2. Use pip or conda to install Jinja2.": "Jinja2",
+		"`Import openpyxl` failed.  Use pip or conda to install the openpyxl package.":                               "openpyxl",
+		"Unable to find a usable engine; tried using: 'pyarrow', 'fastparquet'.\nA suitable version of pyarrow":      "pyarrow",
+	} {
+		got := errorHint(kernels.ExecError{Name: "ImportError", Value: said}, bounds{network: networkOf(cfg, "session")})
+		if !strings.HasPrefix(got, name+" is not installed, and the kernel has no network to install it") {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+	if got := errorHint(kernels.ExecError{Name: "ImportError", Value: "cannot import name 'x' from 'y'"}, bounds{}); got != "" {
+		t.Errorf("a hint for another error: %q", got)
+	}
 	if got := (network{host: true}).missing("a", "b", "c"); !strings.Contains(got, "on the server's host") || strings.Contains(got, "image") {
 		t.Errorf("without images: %q", got)
 	}

@@ -19,8 +19,11 @@ func htmlText(source string) string {
 		case html.TextToken:
 			w.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, _ := z.TagName()
-			w.open(atom.Lookup(name))
+			name, attributes := z.TagName()
+			tag := atom.Lookup(name)
+			if w.open(tag); media[tag] != "" {
+				w.medium(tag, addressIn(z, attributes))
+			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			w.close(atom.Lookup(name))
@@ -99,10 +102,39 @@ func (w *htmlWriter) open(tag atom.Atom) {
 		if isBlock(tag) {
 			w.line()
 		}
-		if media[tag] != "" {
-			w.text(" [" + media[tag] + "] ")
-		}
 	}
+}
+
+// medium stands for what cannot be shown, with where it is. What is inside of a player is for browsers that have none.
+func (w *htmlWriter) medium(tag atom.Atom, source string) {
+	if source != "" {
+		source = ": " + source
+	}
+	w.text(" [" + media[tag] + source + "] ")
+	if isPlayer(tag) {
+		w.silent++
+	}
+}
+
+func isPlayer(tag atom.Atom) bool { return tag == atom.Audio || tag == atom.Video }
+
+// maxSource is the longest address that is told, in characters.
+const maxSource = 200
+
+// addressIn is the address in the attributes of the element that a tokenizer has just read; empty for none, and for content that stands
+// for itself (data:).
+func addressIn(z *html.Tokenizer, more bool) string {
+	for more {
+		var name, value []byte
+		if name, value, more = z.TagAttr(); string(name) != "src" {
+			continue
+		}
+		if address := strings.TrimSpace(string(value)); !strings.HasPrefix(strings.ToLower(address), "data:") {
+			return cutMiddle(address, maxSource)
+		}
+		return ""
+	}
+	return ""
 }
 
 // media are the elements that a browser shows and a text cannot.
@@ -113,7 +145,7 @@ var media = map[atom.Atom]string{
 
 func (w *htmlWriter) close(tag atom.Atom) {
 	switch tag {
-	case atom.Script, atom.Style, atom.Head, atom.Template:
+	case atom.Script, atom.Style, atom.Head, atom.Template, atom.Audio, atom.Video:
 		w.silent = max(0, w.silent-1)
 	case atom.Pre:
 		w.pre = max(0, w.pre-1)

@@ -35,22 +35,29 @@ func bundleText(data mimeBundle, kept string) string {
 	}
 	text := plain(mimeText(data["text/plain"]))
 	if text != "" && !placeholder.MatchString(strings.TrimSpace(text)) {
-		return text
+		return joinLines(text, unreadable(data, isChart, kept))
 	}
 	if html := htmlText(mimeText(data["text/html"])); html != "" {
-		return plain(html)
+		return joinLines(plain(html), unreadable(data, isChart, kept))
 	}
 	if svg := mimeText(data["image/svg+xml"]); svg != "" && utf8.RuneCountInString(svg) <= maxSVG {
 		return plain(svg)
 	}
-	return joinLines(text, unreadable(data, kept))
+	return joinLines(text, unreadable(data, anyForm, kept))
 }
 
-// unreadable names the forms that a model cannot read here.
-func unreadable(data mimeBundle, kept string) string {
+func anyForm(string) bool { return true }
+
+// isChart tells whether a form is a chart's, which a browser draws.
+func isChart(mime string) bool {
+	return strings.Contains(mime, "plotly") || strings.Contains(mime, "vega") || strings.Contains(mime, "bokeh")
+}
+
+// unreadable names those forms that a model cannot read here.
+func unreadable(data mimeBundle, those func(mime string) bool, kept string) string {
 	var forms []string
 	for _, mime := range slices.Sorted(maps.Keys(data)) {
-		if mime != "text/plain" && !slices.Contains(filetype.Images, mime) {
+		if those(mime) && mime != "text/plain" && !slices.Contains(filetype.Images, mime) {
 			forms = append(forms, clean(mime)+", "+formSize(mime, data[mime]))
 		}
 	}
@@ -63,8 +70,7 @@ func unreadable(data mimeBundle, kept string) string {
 // wayOut says how to show what cannot be shown in its form.
 func wayOut(data mimeBundle) string {
 	for mime := range data {
-		switch {
-		case mime == "image/svg+xml", strings.Contains(mime, "plotly"), strings.Contains(mime, "vega"), strings.Contains(mime, "bokeh"):
+		if mime == "image/svg+xml" || isChart(mime) {
 			return "; make it a PNG, with matplotlib for example, to see it"
 		}
 	}

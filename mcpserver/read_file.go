@@ -66,7 +66,7 @@ func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Cal
 		content = s.textFile(in, offset, limit, e)
 	}
 	if content == nil {
-		content = otherFile(ctx, id, kind, e)
+		content = otherFile(ctx, id, kind, filetype.Encoding(head), e)
 	}
 	return &mcp.CallToolResult{Content: content}, nil
 }
@@ -114,10 +114,14 @@ func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp
 	return append(content, mcp.NewTextContent("["+onLine(e.Path)+" · "+how+"]"))
 }
 
-// otherFile says what a file is that can neither be read nor seen, and where it is.
-func otherFile(ctx context.Context, id, kind string, e files.Entry) []mcp.Content {
-	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: neither text nor an image that can be shown; let code in the session read it]",
-		onLine(e.Path), kind, words.Bytes(e.Size)))}
+// otherFile says what a file is that can neither be read nor seen, and where it is. One that seems to be text in another encoding than
+// UTF-8 is called so.
+func otherFile(ctx context.Context, id, kind, encoding string, e files.Entry) []mcp.Content {
+	what := "neither text nor an image that can be shown; let code in the session read it"
+	if encoding != "" && !slices.Contains(filetype.Images, kind) {
+		what = "not UTF-8; if it is text, it is " + encoding + " or alike: let code in the session read it with encoding=\"" + encoding + "\""
+	}
+	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: %s]", onLine(e.Path), kind, words.Bytes(e.Size), what))}
 	if knowsLinks(server.RequestProtocolVersion(ctx)) {
 		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), onLine(path.Base(e.Path)), "The file as it is", kind))
 	}

@@ -103,6 +103,7 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case rt.viewer != nil && (!found || r.URL.Path == "/") && rt.viewer.Has(r):
 		rt.pages.ServeHTTP(w, r)
+	case !found && rt.viewer != nil && rt.viewer.Nowhere(w, r):
 	case !found:
 		writeError(w, fault.New(fault.NotFound, "there is nothing at this path").
 			WithHint("MCP clients connect to %s.", rt.mcpURL))

@@ -192,7 +192,8 @@ func (b *backup) copyHistory(ctx context.Context) (err error) {
 			b.troubles.lost++
 		}
 	}
-	b.say("history: %d sessions, %d cells, %d files of outputs (%s)", usage.Sessions, usage.Executions, b.files, words.Bytes(b.bytes))
+	b.say("history: %s, %s, %s of outputs (%s)", words.Count(int64(usage.Sessions), "session"), words.Count(int64(usage.Executions), "cell"),
+		words.Count(int64(b.files), "file"), words.Bytes(b.bytes))
 	return nil
 }
 
@@ -223,16 +224,16 @@ func (b *backup) count(bytes int64) {
 // sayEnd says what is in the backup, what is not, and how it is used.
 func (b *backup) sayEnd() {
 	for _, trouble := range []struct {
-		n    int
-		what string
+		n          int
+		noun, what string
 	}{
-		{b.troubles.lost, "outputs are not whole in it: their files are missing or damaged"},
-		{b.troubles.unreadable, "files or folders could not be read, and are not in it"},
-		{b.troubles.changed, "files were written while they were copied, and may be half old, half new"},
-		{b.troubles.special, "sockets, pipes and the like are not in it"},
+		{b.troubles.lost, "output", "not whole in it: files are missing or damaged"},
+		{b.troubles.unreadable, "path", "not in it, because unreadable (files or folders)"},
+		{b.troubles.changed, "file", "written while copied, maybe half old, half new"},
+		{b.troubles.special, "special file", "not in it (sockets, pipes and the like)"},
 	} {
 		if trouble.n > 0 {
-			b.say("note: %d %s", trouble.n, trouble.what)
+			b.say("note: %s %s", words.Count(int64(trouble.n), trouble.noun), trouble.what)
 		}
 	}
 	if b.noFiles {

@@ -141,7 +141,7 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 			return err
 		}
 	}
-	b.say("workspaces: %d, with %d files (%s)", labels, b.files-files-labels, words.Bytes(b.bytes-bytes))
+	b.say("workspaces: %d, with %s (%s)", labels, words.Count(int64(b.files-files-labels), "file"), words.Bytes(b.bytes-bytes))
 	return nil
 }
 

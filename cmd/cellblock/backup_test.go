@@ -137,8 +137,8 @@ func TestBackup(t *testing.T) {
 		"an archive":      {"copy.tar", nil, ours + files, "tar -xpf"},
 		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, ours + " dev_private_key.pem dev_public_key.pem dev_token.txt mcp_session_key" + files, "in it: keys and tokens"},
 		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
-		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 sockets, pipes"},
-		"the outputs too": {"x", nil, ours + files, "1 sessions, 1 cells, 1 files of outputs"},
+		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 special file not in it (sockets, pipes and the like)"},
+		"the outputs too": {"x", nil, ours + files, "1 session, 1 cell, 1 file of outputs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, said := backedUp(t, data, tt.dest, tt.change)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // The server's hints are written for models, which call tools. Whoever types commands is told the commands.
@@ -46,8 +50,22 @@ func ownHint(hint string) string {
 
 // ownCalls names in a line of the server the command that reads what a cell showed, and the option that a parameter is.
 func ownCalls(line string) string {
-	line = strings.Replace(line, "timeout_seconds: must be between", "--timeout: must be, in seconds, between", 1)
+	if bounds := timeoutBounds.FindStringSubmatch(line); bounds != nil {
+		line = strings.Replace(line, bounds[0], fmt.Sprintf("--timeout: must be between %s and %s, got %s", inSeconds(bounds[1]), inSeconds(bounds[2]), inSeconds(bounds[3])), 1)
+	}
 	return readCall.ReplaceAllString(line, "`cellblock notebook export $1`")
+}
+
+// timeoutBounds is what the server says of a timeout in seconds that it does not grant.
+var timeoutBounds = regexp.MustCompile(`timeout_seconds: must be between (\d+) and (\d+), got (-?\d+)`)
+
+// inSeconds is a number of seconds as people say it.
+func inSeconds(number string) string {
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		return number + " seconds"
+	}
+	return words.Length(time.Duration(n) * time.Second)
 }
 
 // ownClosing is the block that closes a result. What it names beside the hint, such as files, keeps its name.

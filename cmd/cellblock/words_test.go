@@ -28,11 +28,11 @@ func TestOwnHint(t *testing.T) {
 // Only the server's own words are changed, never what a cell has printed or named.
 func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 	for text, want := range map[string]string{
-		"files: list_files.py\nsession a · cell 1 · ok":          "files: list_files.py\nsession a · cell 1 · ok",
-		"Error: no list_files\nHint: list_files names them":      "Error: no list_files\nHint: cellblock files ls names them",
-		"Error: late\nHint: restart_session gives a new one":     "Error: late",
-		"Error: timeout_seconds: must be between 1 and 43200":    "Error: --timeout: must be, in seconds, between 1 and 43200",
-		`running: get_execution(session_id="a", execution_id=1)`: "running: `cellblock notebook export a`",
+		"files: list_files.py\nsession a · cell 1 · ok":                   "files: list_files.py\nsession a · cell 1 · ok",
+		"Error: no list_files\nHint: list_files names them":               "Error: no list_files\nHint: cellblock files ls names them",
+		"Error: late\nHint: restart_session gives a new one":              "Error: late",
+		"Error: timeout_seconds: must be between 1 and 43200, got 356400": "Error: --timeout: must be between 1 second and 12 hours, got 99 hours",
+		`running: get_execution(session_id="a", execution_id=1)`:          "running: `cellblock notebook export a`",
 	} {
 		if got := ownClosing(text); got != want {
 			t.Errorf("%q became %q", text, got)

@@ -5,7 +5,7 @@ import importlib
 
 NAMES = """
 ipykernel numpy numpy.testing scipy.stats scipy.optimize scipy.signal numexpr bottleneck sympy
-pandas pandas.testing openpyxl xlsxwriter h5py sqlalchemy sqlite3 tabulate yaml
+pandas pandas.testing openpyxl xlsxwriter h5py sqlalchemy sqlite3 tabulate jinja2 yaml
 sklearn.datasets sklearn.ensemble sklearn.linear_model sklearn.model_selection sklearn.utils.estimator_checks
 statsmodels.api statsmodels.formula.api networkx
 matplotlib.pyplot seaborn PIL.Image

@@ -32,14 +32,68 @@ func Of(name string, head []byte) string {
 // Named returns the type that a file's name stands for; empty where it stands for none.
 func Named(name string) string { return byEnding[strings.ToLower(path.Ext(name))] }
 
-// LooksLikeText tells whether a file with that head is a text in UTF-8.
+// LooksLikeText tells whether a file with that head is a text in UTF-8, of which most is not control characters.
 func LooksLikeText(head []byte) bool {
+	if mostlyControls(head) {
+		return false
+	}
 	if len(head) == Sniffed { // the last character may not be whole
 		for cut := 0; cut < utf8.UTFMax && !utf8.Valid(head); cut++ {
 			head = head[:len(head)-1]
 		}
 	}
 	return IsText(head)
+}
+
+// mostlyControls tells whether a third of a content or more is control characters that no text has many of.
+func mostlyControls(content []byte) bool {
+	n := 0
+	for _, c := range content {
+		if isControl(c) {
+			n++
+		}
+	}
+	return len(content) > 0 && 3*n >= len(content)
+}
+
+// Encoding returns in which encoding other than UTF-8 a file with that head seems to be a text, as Python calls it; empty where it seems
+// to be none.
+func Encoding(head []byte) string {
+	switch {
+	case LooksLikeText(head), len(head) < 2:
+		return ""
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		return "utf-16"
+	case alternates(head, 1):
+		return "utf-16-le"
+	case alternates(head, 0):
+		return "utf-16-be"
+	case !slices.ContainsFunc(head, isControl):
+		return "latin-1"
+	}
+	return ""
+}
+
+// alternates tells whether half of the bytes at even places, or at odd ones (from 1), are zero, and the others are text.
+func alternates(head []byte, from int) bool {
+	if len(head)%2 != 0 {
+		return false
+	}
+	zeros := 0
+	for i, c := range head {
+		switch {
+		case i%2 != from && isControl(c):
+			return false
+		case i%2 == from && c == 0:
+			zeros++
+		}
+	}
+	return 4*zeros > len(head)
+}
+
+// isControl tells whether a byte is a control character of which a text has few, or none.
+func isControl(c byte) bool {
+	return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", rune(c)) || c == 0x7f
 }
 
 // IsText tells whether content is a text in UTF-8.

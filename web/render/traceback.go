@@ -3,6 +3,7 @@ package render
 import (
 	"html"
 	"html/template"
+	"regexp"
 	"strings"
 
 	"cellblock/internal/frames"
@@ -18,7 +19,7 @@ const maxFrames = 100
 func Error(e kernels.ExecError, shift int) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<div class="error"><p class="error-name">` + headline(e) + `</p>`)
-	t := trace{out: &b, shift: shift, said: e.Name + ": " + e.Value}
+	t := trace{out: &b, shift: shift, said: bare(e.Name + ": " + message(e))}
 	elements := e.Traceback
 	if len(elements) > maxFrames {
 		left := len(elements) - maxFrames
@@ -40,7 +41,7 @@ func Error(e kernels.ExecError, shift int) template.HTML {
 // headline is the error's name and message; of a long message the beginning, as the rest stands below the frames.
 func headline(e kernels.ExecError) string {
 	name, _ := clip(e.Name, 200)
-	value, more := clip(e.Value, 2000)
+	value, more := clip(message(e), 2000)
 	if more != "" {
 		value += "…"
 	}
@@ -50,6 +51,15 @@ func headline(e kernels.ExecError) string {
 	}
 	return line
 }
+
+// ofCell is what Python adds to the message of a syntax error: the cell's own name for the compiler, which is told nowhere else.
+var ofCell = regexp.MustCompile(` \(\d+\.py, line \d+\)$`)
+
+// message is an error's message, without what the frames say better.
+func message(e kernels.ExecError) string { return ofCell.ReplaceAllString(e.Value, "") }
+
+// bare is the line of an exception, to be compared: one without a message may have a colon, or none.
+func bare(line string) string { return strings.TrimRight(line, ": \n") }
 
 // trace writes the elements of one traceback.
 type trace struct {
@@ -74,8 +84,11 @@ func (t *trace) add(element string) {
 	if t.bytes += len(element); len(lines) == 0 || t.bytes > maxText || frames.Kernel(plain[0]) {
 		return
 	}
-	if strings.Join(plain, "\n") == t.said {
+	if bare(strings.Join(plain, "\n")) == t.said {
 		return
+	}
+	if last := len(plain) - 1; bare(plain[last]) == t.said { // a syntax error's frame goes on with it
+		lines, plain = lines[:last], plain[:last]
 	}
 	if !frames.Begin(plain[0]) {
 		t.flush()

@@ -182,6 +182,10 @@ func TestHas(t *testing.T) {
 		if got := v.Has(r); got != tt.want {
 			t.Errorf("%s %s (%s): %v", tt.method, tt.path, tt.accept, got)
 		}
+		w, person := httptest.NewRecorder(), tt.method == "GET" && tt.accept == "text/html"
+		if answered := v.Nowhere(w, r); answered != person || person && (w.Code != 404 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html")) {
+			t.Errorf("%s %s (%s) where nothing is: %v, %d %v", tt.method, tt.path, tt.accept, answered, w.Code, w.Header())
+		}
 	}
 }
 

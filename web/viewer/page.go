@@ -111,6 +111,15 @@ func (v *Viewer) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (v *Viewer) notFound(w http.ResponseWriter, r *http.Request, _ visit) error {
+// Nowhere answers who asks with a browser for a path that nothing may be at, and tells whether it was a browser.
+func (v *Viewer) Nowhere(w http.ResponseWriter, r *http.Request) bool {
+	asked := wantsPage(r)
+	if asked {
+		v.fail(w, r, v.notFound(w, r, visit{}))
+	}
+	return asked
+}
+
+func (v *Viewer) notFound(http.ResponseWriter, *http.Request, visit) error {
 	return fault.New(fault.NotFound, "there is nothing at this address").WithHint("MCP clients connect to %s/mcp.", v.PublicURL)
 }
