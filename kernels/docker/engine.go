@@ -178,6 +178,8 @@ func goarch(arch string) string {
 		return "amd64"
 	case "aarch64":
 		return "arm64"
+	case "armv6l", "armv7l":
+		return "arm"
 	}
 	return arch
 }

@@ -3,6 +3,7 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/docker/docker/api/types/mount"
 
@@ -51,12 +53,13 @@ func findShim(path, arch string) (shimFile, error) {
 			WithHint("Build it: CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o %s ./cmd/cellblock-shim.", arch, path+"-linux-"+arch)
 	}
 	program, err := elf.NewFile(f)
-	switch {
-	case err != nil:
+	if err != nil {
 		return shimFile{}, wrong("not a Linux program")
-	case machines[program.Machine] != arch:
-		return shimFile{}, wrong("a program for " + machines[program.Machine])
-	case program.Section(".interp") != nil:
+	}
+	switch machine := cmp.Or(machines[program.Machine], program.Machine.String()); {
+	case machine != arch:
+		return shimFile{}, wrong("a program for " + machine)
+	case slices.ContainsFunc(program.Progs, func(part *elf.Prog) bool { return part.Type == elf.PT_INTERP }):
 		return shimFile{}, wrong("not a static program")
 	}
 	digest := sha256.New()
