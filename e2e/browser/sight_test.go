@@ -119,3 +119,49 @@ display(SVG('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><rect
 		}
 	}
 }
+
+// A long text is unfolded where it stands, with its beginning and its end, and folded again; all of it is a file.
+func TestLongTextUnfolds(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for _, lines := range []int{5000, 300_000} {
+		s.python(t, c, "wordy", fmt.Sprintf("print('\\n'.join(f'line {i} ' + 'x' * 60 for i in range(%d)))", lines))
+	}
+	s.python(t, c, "wordy", tall) // a page that ends with the text has less room to stay where it is
+	p := s.signIn(t)
+	for cell, last := range map[int]string{1: "line 4999 ", 2: "line 299999 "} {
+		p.open("/s/wordy")
+		in := fmt.Sprintf("#c%d ", cell)
+		p.until("document.querySelector('#follow').ariaPressed === 'true' && document.querySelector('" + in + ".unfold')")
+		p.showCell(cell)
+		p.untilText(in+".outputs", last)
+		const top = "Math.round(document.querySelector('%s.item').getBoundingClientRect().top)"
+		p.do(chromedp.Evaluate("document.querySelector('#follow').ariaPressed === 'true' || document.querySelector('#follow').click()", nil))
+		p.do(chromedp.Evaluate("document.querySelector('"+in+".unfold').scrollIntoView({block: 'center'})", nil))
+		eval[bool](p, "document.addEventListener('click', () => { globalThis.before = "+fmt.Sprintf(top, in)+"; }, {capture: true, once: true}) ?? true")
+		p.click(in + ".unfold")
+		p.until("document.activeElement === document.querySelector('" + in + ".unfolded')")
+		text := "document.querySelector('" + in + ".unfolded').textContent"
+		for _, part := range []string{"line 0 ", "line 2500 ", last} {
+			if !eval[bool](p, text+".includes("+quoted(part)+")") {
+				t.Errorf("cell %d, unfolded, has no %s", cell, part)
+			}
+		}
+		before, after := eval[int](p, "before"), eval[int](p, fmt.Sprintf(top, in))
+		if after < before-2 || after > before+2 {
+			t.Errorf("cell %d jumps from %d to %d", cell, before, after)
+		}
+		if high := eval[int](p, "document.querySelector('"+in+"').offsetHeight"); high > 1500 {
+			t.Errorf("cell %d is %d px high", cell, high)
+		}
+		if cell == 2 {
+			size := eval[int](p, "fetch(document.querySelector('"+in+".unfolded a[download]').href).then((r) => r.text()).then((text) => text.split('\\n').length)")
+			if size != 300_001 {
+				t.Errorf("the file has %d lines", size)
+			}
+		}
+		p.click(in + ".refold")
+		p.until("document.activeElement === document.querySelector('" + in + ".unfold')")
+		p.until(inSight(in + ".unfold"))
+	}
+}

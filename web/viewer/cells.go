@@ -31,6 +31,7 @@ func (v *Viewer) cellsRoutes() []route {
 	return []route{
 		{pattern: "GET /s/{id}/cells", scope: mcpserver.ScopeRead, handle: v.cellsBlock},
 		{pattern: "GET /s/{id}/cells/{number}", scope: mcpserver.ScopeRead, handle: v.cellAlone},
+		{pattern: "GET /s/{id}/cells/{number}/text", scope: mcpserver.ScopeRead, handle: v.cellText},
 		{pattern: "GET /s/{id}/cells/{number}/items/{key}", scope: mcpserver.ScopeRead, handle: v.wholeItem},
 		{pattern: "GET /s/{id}/cells/{number}/outputs/{index}", scope: mcpserver.ScopeRead, handle: v.rawOutput},
 		{pattern: "GET /s/{id}/cells/{number}/outputs/{index}/frame", scope: mcpserver.ScopeRead, handle: v.frameOutput},
@@ -77,8 +78,8 @@ type cellView struct {
 	// Again tells that the cell never ran, and can be run now.
 	Again bool
 	Items []itemView
-	// Partial tells that not all of its outputs were read.
-	Partial bool
+	// Unread says, where not all of its outputs were read, so, and where all text is.
+	Unread template.HTML
 }
 
 // cellsPart is what templates/parts/cells.html shows.
@@ -186,7 +187,9 @@ func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView 
 	view.Code = codeOf(e, info)
 	b.divide(ctx, &view)
 	s, partial := b.read(e, info)
-	view.Partial = partial
+	if partial {
+		view.Unread = notShown("more of its output", textAddress(b.id, info.Number))
+	}
 	b.update(ctx, s)
 	view.Items = s.views()
 	return view

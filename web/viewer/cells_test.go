@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/kernels"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
@@ -19,7 +21,7 @@ func TestWhoSeesCells(t *testing.T) {
 	p := newPages(t)
 	p.ran("ann", "s", "print a\npng")
 	for _, path := range []string{
-		"/s/s", "/s/s/cells?from=1&to=50", "/s/s/cells/1", "/s/s/cells/1/items/0", "/s/s/cells/1/outputs/1?mime=image/png", "/s/s/cells/1/outputs/1/frame",
+		"/s/s", "/s/s/cells?from=1&to=50", "/s/s/cells/1", "/s/s/cells/1/items/0", "/s/s/cells/1/text", "/s/s/cells/1/outputs/1?mime=image/png", "/s/s/cells/1/outputs/1/frame",
 	} {
 		p.signIn("ann", all...).want(200, "GET", path, nil)
 		p.signIn("ann", "python:execute").want(403, "GET", path, nil)
@@ -31,6 +33,31 @@ func TestWhoSeesCells(t *testing.T) {
 			t.Errorf("POST %s: %d", path, got.Code)
 		}
 	}
+}
+
+// All that a cell has said can be had as text, however much of it a page shows.
+func TestTextOfACell(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print first\npng\nresult <b>\nerror Wrong here")
+	b := p.signIn("ann", all...)
+	got := b.send("GET", "/s/s/cells/1/text", nil)
+	if text := got.Body.String(); !strings.HasPrefix(text, "first\n") || !strings.Contains(text, "<b>\n") || !strings.Contains(text, "Wrong") {
+		t.Errorf("the text is %q", text)
+	}
+	if h := got.Header(); h.Get("Content-Type") != "text/plain; charset=utf-8" || h.Get("Content-Disposition") != "attachment; filename=s-1.txt" {
+		t.Errorf("it is sent as %v", h)
+	}
+	for text, out := range map[string]kernels.Output{
+		"Who? ": asks("Who? ", false), "Ada\n": answers("Ada", false), "········\n": answers("", true),
+		"\n… lost …\n":  {Kind: kernels.OutputNotice, Notice: &kernels.Notice{Incomplete: "lost"}},
+		"Name: value\n": {Kind: kernels.OutputError, Error: &kernels.ExecError{Name: "Name", Value: "value"}},
+		"":              {Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{"image/png": json.RawMessage(`"AAAA"`)}},
+	} {
+		if got := textOf(out); got != text {
+			t.Errorf("%+v is %q", out, got)
+		}
+	}
+	b.want(404, "GET", "/s/s/cells/9/text", nil)
 }
 
 func TestCellsInBlocks(t *testing.T) {

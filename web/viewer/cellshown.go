@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
-	"strings"
 
 	"cellblock/internal/words"
 	"cellblock/kernels"
@@ -17,12 +16,6 @@ import (
 const (
 	// maxItems bounds what of one cell is shown: texts, pictures, tables. More is counted.
 	maxItems = 400
-	// foldAbove is how many lines of a text are shown at most; of more, the first and the last.
-	foldAbove, firstLines, lastLines = 40, 20, 10
-	// keepText is how much of a text is kept at its beginning, and again at its end, while it is folded, in bytes.
-	keepText = 64 << 10
-	// maxShown bounds the text that "show all" brings, in bytes.
-	maxShown = 2 << 20
 	// otherItems is the key of the item that counts those that are not shown.
 	otherItems = "more"
 )
@@ -199,8 +192,7 @@ func (s *shown) take() (cleared bool, changed, foreign []*item) {
 
 // rest is the item that counts those that are not shown.
 func (s *shown) rest() *item {
-	return &item{Key: otherItems, Kind: "notice", out: kernels.Output{Kind: kernels.OutputNotice, Notice: &kernels.Notice{
-		Incomplete: words.Count(s.hidden, "more output") + " of this cell not shown here; the notebook has them"}}}
+	return &item{Key: otherItems, Kind: "notice"}
 }
 
 // itemView is an item on its way to a page.
@@ -224,8 +216,10 @@ func (s *shown) views() (views []itemView) {
 // html is what an item shows.
 func (s *shown) html(it *item) template.HTML {
 	switch {
+	case it.Key == otherItems:
+		return notShown(words.Count(s.hidden, "more output")+" of this cell", textAddress(s.session, s.number))
 	case it.text != nil:
-		return it.text.html()
+		return it.text.html(textAddress(s.session, s.number))
 	case it.out.Notice != nil:
 		return template.HTML(`<p class="remark">` + template.HTMLEscapeString(it.out.Notice.String()) + `</p>`)
 	case it.Kind == "asked":
@@ -263,76 +257,3 @@ func (l outputLinks) Raw(mime string) string {
 }
 
 func (l outputLinks) Frame() string { return l.base() + "/frame" }
-
-// foldedText is a text that grows, of which beginning and end are kept.
-type foldedText struct {
-	all        bool
-	head, tail strings.Builder
-	lost       int64 // bytes between
-}
-
-func (t *foldedText) add(text string) {
-	most := keepText
-	if t.all {
-		most = maxShown
-	}
-	if room := most - t.head.Len(); t.tail.Len() == 0 && t.lost == 0 && room > 0 {
-		cut := len(text)
-		if cut > room {
-			cut = strings.LastIndexByte(text[:room], '\n') + 1 // lines stay whole
-		}
-		t.head.WriteString(text[:cut])
-		if text = text[cut:]; text == "" {
-			return
-		}
-	}
-	if t.all {
-		t.lost += int64(len(text))
-		return
-	}
-	t.tail.WriteString(text)
-	if t.tail.Len() > 2*keepText {
-		kept := t.tail.String()
-		cut := len(kept) - keepText
-		if end := strings.IndexByte(kept[cut:], '\n'); end >= 0 {
-			cut += end + 1 // lines stay whole
-		}
-		t.lost += int64(cut)
-		t.tail.Reset()
-		t.tail.WriteString(strings.ToValidUTF8(kept[cut:], "\uFFFD"))
-	}
-}
-
-// html is the text, folded if it is long: a button stands for what is not shown.
-func (t *foldedText) html() template.HTML {
-	if t.lost == 0 {
-		return t.fold(render.Terminal(t.head.String()+t.tail.String()), nil, "")
-	}
-	if t.all {
-		return t.fold(render.Terminal(t.head.String()), nil, "") +
-			template.HTML(`<p class="remark">… `+words.Bytes(t.lost)+` more are not shown; the notebook has them …</p>`)
-	}
-	return t.fold(render.Terminal(t.head.String()), render.Terminal(t.tail.String()), "Show more: "+words.Bytes(t.lost+keepText)+" between")
-}
-
-// fold shows the first lines and the last ones of a text. Of what lies between head and tail it says what the label says.
-func (t *foldedText) fold(head, tail []template.HTML, label string) template.HTML {
-	if label == "" && (t.all || len(head) <= foldAbove) {
-		return pre(head)
-	}
-	if label == "" {
-		label = "Show all " + words.Count(int64(len(head)), "line")
-		tail = head[len(head)-lastLines:]
-	}
-	return pre(head[:min(len(head), firstLines)]) + template.HTML(`<button type="button" class="unfold">`+label+`</button>`) + pre(tail[max(0, len(tail)-lastLines):])
-}
-
-func pre(lines []template.HTML) template.HTML {
-	var b strings.Builder
-	b.WriteString(`<pre>`)
-	for _, l := range lines {
-		b.WriteString(string(l) + "\n")
-	}
-	b.WriteString(`</pre>`)
-	return template.HTML(b.String())
-}

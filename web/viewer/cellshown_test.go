@@ -145,7 +145,10 @@ func TestShownIsBounded(t *testing.T) {
 	for i := range 200_000 {
 		feed(whole, printed("stdout", fmt.Sprintf("line %d of many\n", i)))
 	}
-	if made := string(whole.views()[0].HTML); !strings.Contains(made, "line 49999 of") || !strings.Contains(made, "more are not shown") || len(made) > 2*maxShown {
-		t.Errorf("all of it is %d bytes", len(made))
+	made = string(whole.views()[0].HTML)
+	for _, part := range []string{"line 49999 of", "line 199999 of", "between not shown here", `href="/s/s/cells/1/text"`, `class="refold"`} {
+		if !strings.Contains(made, part) || len(made) > 2*maxShown {
+			t.Errorf("all of it, %d bytes, has no %s", len(made), part)
+		}
 	}
 }

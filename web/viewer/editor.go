@@ -132,29 +132,6 @@ func (v *Viewer) takeBack(w http.ResponseWriter, r *http.Request, who visit) err
 	return writeJSON(w, http.StatusOK, map[string]any{})
 }
 
-// restoreSession runs the cells of a lost kernel again, and answers when that is done. It goes on when the page that asked for it has
-// gone, and ends with the server.
-func (v *Viewer) restoreSession(w http.ResponseWriter, r *http.Request, who visit) error {
-	info, err := v.mayRunIn(r, who)
-	if err != nil {
-		return err
-	}
-	report, err := v.Sessions.RestoreSession(v.draining, who.owner, info.ID,
-		sessions.RestoreOptions{Caller: sessions.Person, Permit: mcpserver.PermitProfiles(who.can), Timeout: v.longest(info)})
-	if err != nil {
-		return err
-	}
-	skipped := 0
-	for _, c := range report.Cells {
-		if c.Skipped != "" {
-			skipped++
-		}
-	}
-	return writeJSON(w, http.StatusOK, map[string]any{
-		"ran": len(report.Cells) - skipped, "skipped": skipped, "left": report.Left, "missing": report.Missing, "stopped": report.Stopped,
-	})
-}
-
 // answer gives a cell the line that it asks for.
 func (v *Viewer) answer(w http.ResponseWriter, r *http.Request, who visit) error {
 	var given struct {

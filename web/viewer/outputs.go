@@ -45,18 +45,21 @@ func (v *Viewer) output(r *http.Request, who visit) (*sessions.Execution, kernel
 	return e, out, nil
 }
 
-// wholeItem answers with all of a text that was folded.
+// wholeItem answers with all of a text that was folded, or, where that is asked for, with the text folded again.
 func (v *Viewer) wholeItem(w http.ResponseWriter, r *http.Request, who visit) error {
 	e, err := v.cell(r, who)
 	if err != nil {
 		return err
 	}
 	s := newShown(r.PathValue("id"), e.Info())
-	s.all = true
+	s.all = !r.URL.Query().Has("folded")
 	left := int64(maxBlockBytes)
-	s.pull(e, maxCellOutputs, &left)
+	more := s.pull(e, maxCellOutputs, &left)
 	for _, it := range s.items {
 		if it.Key == r.PathValue("key") {
+			if it.text != nil {
+				it.text.unread = more && it == s.last()
+			}
 			return writeJSON(w, http.StatusOK, map[string]string{"html": string(s.html(it))})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
@@ -197,17 +198,48 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// What a lost kernel had is had again.
+// What a lost kernel had is had again, and who asked for it is told what is not.
 func TestRestore(t *testing.T) {
 	p := newPages(t)
 	p.ran("ann", "s", "print a")
 	b := p.signIn("ann", all...)
+	for n := 2; n <= 3; n++ {
+		b.want(202, "POST", "/s/s/run", map[string]any{"code": "input name?"})
+		d := b.until("s", func(d desk) bool { return d.Prompt != nil && d.Prompt.Cell == n })
+		b.want(200, "POST", "/s/s/answer", map[string]any{"cell": n, "prompt": d.Prompt.ID, "line": "Ada"})
+		b.ended("s", n)
+	}
 	b.want(200, "POST", "/s/s/restart", nil)
-	if got := b.want(200, "POST", "/s/s/restore", nil); !strings.Contains(got, `"ran":1`) {
+	want := `{"complete":false,"ran":1,"said":"1 cell ran again. Cells 2 and 3 were left out: each reads input()."}`
+	if got := strings.TrimSpace(b.want(200, "POST", "/s/s/restore", nil)); got != want {
 		t.Error(got)
 	}
-	if info := b.ended("s", 2); info.Restores != 1 || info.Caller != sessions.Person {
+	if info := b.ended("s", 4); info.Restores != 1 || info.Caller != sessions.Person {
 		t.Errorf("%+v", info)
+	}
+}
+
+// What becomes of a restoration is said in full.
+func TestWhatWasRestored(t *testing.T) {
+	ran := sessions.RestoredCell{Original: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}}
+	left := func(n int) (cells []sessions.RestoredCell) {
+		for i := range n {
+			cells = append(cells, sessions.RestoredCell{Original: i + 2, Skipped: "it reads input()"})
+		}
+		return cells
+	}
+	failed := sessions.RestoredCell{Original: 2, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusError}}}
+	for want, r := range map[string]sessions.RestoreReport{
+		"1 cell ran again.": {Cells: []sessions.RestoredCell{ran}},
+		"0 cells ran again. 2 cells had been run again before.":                                                   {Done: 2},
+		"1 cell ran again. Cell 2 was left out: it reads input().":                                                {Cells: append(left(1), ran)},
+		"0 cells ran again. Cells 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 others were left out: each reads input().": {Cells: left(12)},
+		"1 cell ran again. It stopped: the cell failed. 3 cells not reached. 1 earlier cell no longer kept.":      {Cells: []sessions.RestoredCell{ran, failed}, Stopped: "the cell failed.", Left: 3, Missing: 1},
+	} {
+		said, complete := restored(r)
+		if said != want || complete == (strings.Contains(want, "left out") || r.Stopped != "") {
+			t.Errorf("%q, %v; want %q", said, complete, want)
+		}
 	}
 }
 

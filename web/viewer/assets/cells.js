@@ -4,6 +4,7 @@ import {subscribe} from './live.js';
 import {fragment, element} from './fragment.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
+import {unfold, refold} from './fold.js';
 import {enlarge} from './lightbox.js';
 import {attempt} from './toast.js';
 
@@ -136,7 +137,7 @@ const told = {
       const cell = cellOf(n);
       if (!cell) return;
       cell.querySelector('.cell-head').replaceWith(element(html));
-      for (const item of cell.querySelectorAll('.item[data-whole]')) whole(item);
+      for (const item of cell.querySelectorAll('.item[data-whole]')) unfold(item, base);
     });
   },
   items({n, cleared, items}) {
@@ -176,18 +177,12 @@ function renew(block) {
   }
 }
 
-// whole brings all of a text that is folded.
-async function whole(item) {
-  const {n} = item.closest('.cell').dataset;
-  const {html} = await attempt(() => get(`${base}/${n}/items/${item.dataset.key}`)) ?? {};
-  if (html === undefined) return;
-  item.dataset.whole = '';
-  item.replaceChildren(fragment(html));
-}
-
 list.addEventListener('click', ({target}) => {
   const item = target.closest('.item');
-  if (target.closest('.unfold')) whole(item);
+  if (target.closest('.unfold, .refold')) {
+    follow(false); // to read what is there
+    (target.closest('.unfold') ? unfold : refold)(item, base);
+  }
   const picture = target.closest('.enlarge');
   if (picture) enlarge(picture.querySelector('img'));
 });

@@ -1,5 +1,5 @@
-// tell says something for a while, in a corner. tell.problem says what went wrong, and what to do, until it is read; that the server
-// cannot be reached, until it can be.
+// tell says something for a while, in a corner, tell.still until it is read. tell.problem says what went wrong, and what to do, until
+// it is read; that the server cannot be reached, until it can be.
 import {onLink} from './live.js';
 
 const corner = document.createElement('div');
@@ -20,6 +20,7 @@ function put(text, kind, lasts) {
 }
 
 export const tell = (text) => put(text, 'news', 6000);
+tell.still = (text) => put(text, 'news', 0);
 tell.problem = (error) => put(problem(error), error.status === 0 ? 'problem unreached' : 'problem', 0);
 
 onLink((up) => {

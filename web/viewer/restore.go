@@ -1,0 +1,87 @@
+package viewer
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"cellblock/internal/words"
+	"cellblock/kernels"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
+)
+
+// restoreSession runs the cells of a lost kernel again, and answers when that is done. It goes on when the page that asked for it has
+// gone, and ends with the server.
+func (v *Viewer) restoreSession(w http.ResponseWriter, r *http.Request, who visit) error {
+	info, err := v.mayRunIn(r, who)
+	if err != nil {
+		return err
+	}
+	report, err := v.Sessions.RestoreSession(v.draining, who.owner, info.ID,
+		sessions.RestoreOptions{Caller: sessions.Person, Permit: mcpserver.PermitProfiles(who.can), Timeout: v.longest(info)})
+	if err != nil {
+		return err
+	}
+	said, complete := restored(report)
+	return writeJSON(w, http.StatusOK, map[string]any{"ran": ranAgain(report), "said": said, "complete": complete})
+}
+
+func ranAgain(r sessions.RestoreReport) (n int64) {
+	for _, c := range r.Cells {
+		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
+			n++
+		}
+	}
+	return n
+}
+
+// restored says what became of a restoration, and whether all cells ran that there were.
+func restored(r sessions.RestoreReport) (said string, complete bool) {
+	parts := []string{words.Count(ranAgain(r), "cell") + " ran again."}
+	if r.Done > 0 {
+		parts = append(parts, words.Count(int64(r.Done), "cell")+" had been run again before.")
+	}
+	skipped, whys := map[string][]int{}, []string{}
+	for _, c := range r.Cells {
+		if c.Skipped != "" && skipped[c.Skipped] == nil {
+			whys = append(whys, c.Skipped)
+		}
+		if c.Skipped != "" {
+			skipped[c.Skipped] = append(skipped[c.Skipped], c.Original)
+		}
+	}
+	for _, why := range whys {
+		parts = append(parts, leftOut(skipped[why], why))
+	}
+	if r.Stopped != "" {
+		parts = append(parts, "It stopped: "+strings.TrimSuffix(r.Stopped, ".")+".")
+	}
+	if r.Left > 0 {
+		parts = append(parts, words.Count(int64(r.Left), "cell")+" not reached.")
+	}
+	if r.Missing > 0 {
+		parts = append(parts, words.Count(int64(r.Missing), "earlier cell")+" no longer kept.")
+	}
+	return strings.Join(parts, " "), len(whys) == 0 && r.Stopped == "" && r.Left == 0 && r.Missing == 0
+}
+
+// maxNamed bounds the cells that are named one by one.
+const maxNamed = 10
+
+// leftOut names cells that were left out for the same reason: "Cells 3 and 4 were left out: each reads input()."
+func leftOut(cells []int, why string) string {
+	if len(cells) == 1 {
+		return fmt.Sprintf("Cell %d was left out: %s.", cells[0], why)
+	}
+	why = "each " + strings.TrimPrefix(why, "it ")
+	var named []string
+	for _, n := range cells[:min(len(cells), maxNamed)] {
+		named = append(named, fmt.Sprint(n))
+	}
+	last := len(named) - 1
+	if more := len(cells) - len(named); more > 0 {
+		return fmt.Sprintf("Cells %s and %d others were left out: %s.", strings.Join(named, ", "), more, why)
+	}
+	return fmt.Sprintf("Cells %s and %s were left out: %s.", strings.Join(named[:last], ", "), named[last], why)
+}
