@@ -74,7 +74,7 @@ func TestNothingBreaksOut(t *testing.T) {
 	for _, text := range injections {
 		q := quoted(text)
 		s.python(t, c, "hostile", fmt.Sprintf("# %s\nprint(%s, '\\x1b]8;;javascript:window.owned=1\\x07link\\x1b]8;;\\x07')\ndisplay(Markdown(%s), Latex(%s), JSON({%s: %s}), SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"><script>parent.owned=1</script></svg>'))\n"+
-			"display({'text/plain': %s, 'image/png': 'AAAA'}, raw=True, metadata={'image/png': {'width': %s}})\ndisplay({'x/'+%s: %s}, raw=True, display_id=%s)\ntry: input(%s)\nexcept Exception: pass\nraise type(%s, (Exception,), {})(%s)", text, q, q, q, q, q, q, q, q, q, q, q, q, q))
+			"display({'text/plain': %s, 'image/png': 'iVBORw0KGgo='}, raw=True, metadata={'image/png': {'width': %s}})\ndisplay({'x/'+%s: %s}, raw=True, display_id=%s)\ntry: input(%s)\nexcept Exception: pass\nraise type(%s, (Exception,), {})(%s)", text, q, q, q, q, q, q, q, q, q, q, q, q, q))
 	}
 	for _, leads := range []string{`<meta http-equiv="refresh" content="0;url=LEAK/refresh">`, `<a id=a href="LEAK/download" download>x</a><script>document.getElementById('a').click()</script>`} {
 		s.python(t, c, "hostile", "HTML("+quoted(strings.ReplaceAll(leads, "LEAK", "http://"+leak.tcp))+")")

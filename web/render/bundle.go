@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"html"
 	"html/template"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellblock/internal/filetype"
 	"cellblock/internal/words"
 	"cellblock/kernels"
 )
@@ -96,6 +98,9 @@ func chart(data map[string]json.RawMessage) string {
 
 // picture is an image that opens when one clicks on it, and can be downloaded. What it shows is said by the text beside it.
 func picture(mime string, out kernels.Output, links Links) template.HTML {
+	if why := noPicture(mime, out.Data[mime]); why != "" {
+		return remark("This picture cannot be shown: " + why + ".")
+	}
 	address := html.EscapeString(links.Raw(mime))
 	alt, _ := clip(strings.TrimSpace(textOf(out.Data["text/plain"])), 200)
 	if alt == "" || strings.HasPrefix(alt, "<") {
@@ -103,6 +108,28 @@ func picture(mime string, out kernels.Output, links Links) template.HTML {
 	}
 	return template.HTML(`<figure class="picture"><button type="button" class="enlarge" aria-label="Enlarge the picture"><img loading="lazy" decoding="async" alt="` +
 		html.EscapeString(alt) + `" src="` + address + `"` + measures(out.Metadata, mime) + `></button><a class="save" download href="` + address + `" aria-label="Download the picture">Download</a></figure>`)
+}
+
+// maxPictureHead is how much of a picture's base64 is looked at, in bytes: whole groups of four.
+const maxPictureHead = 4 << 10
+
+var spaces = strings.NewReplacer("\n", "", "\r", "", " ", "")
+
+// noPicture says why a form of an output cannot be the image that it is called; empty for one whose beginning is some image's. An
+// SVG is a text, and of AVIF nothing here knows how it begins.
+func noPicture(mime string, raw json.RawMessage) string {
+	if mime == "image/svg+xml" || mime == "image/avif" {
+		return ""
+	}
+	head := spaces.Replace(textOf(raw))
+	content, err := base64.StdEncoding.DecodeString(head[:min(len(head), maxPictureHead)])
+	switch {
+	case err != nil:
+		return "its data is not base64"
+	case !slices.Contains(filetype.Images, filetype.Of("", content)):
+		return "its data is no image that browsers know"
+	}
+	return ""
 }
 
 // measures are the width and height that a kernel gave an image, so that the page does not jump when it comes.

@@ -26,11 +26,12 @@ var frameScript string
 var amdScript string
 
 const frameStyle = `html{color-scheme:light}body{margin:0;padding:4px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1c1c1c;overflow-x:auto}` +
-	`.cellblock-blocked{margin:0 0 8px;padding:8px 10px;border-left:3px solid #b26a00;background:#fff6e5;color:#5c3700;font-size:13px}`
+	`.cellblock-blocked{margin:0 0 8px;padding:8px 10px;border-left:3px solid #b26a00;background:#fff6e5;color:#5c3700;font-size:13px}` +
+	`.cellblock-error{margin:8px 0 0;padding:8px 10px;border-left:3px solid #b3261e;background:#fdecea;color:#7a1a14;font:13px ui-monospace,monospace;overflow-wrap:anywhere}`
 
 // FrameOf is the document in which an output that needs scripts is shown, alone. It begins with what libraries have loaded before
 // it in the same kernel (Library), because each output's document is its own. It reports its height to the page around it, and
-// says where something was blocked that would have come from the network, or was never there.
+// says where something was blocked that would have come from the network, or was never there, and what its scripts throw.
 func FrameOf(out kernels.Output, libraries []kernels.Output) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Output</title><style>` + frameStyle + `</style><script>` + frameScript + `</script>`)
@@ -69,7 +70,12 @@ func scripted(out kernels.Output) string {
 			continue
 		}
 		// The script of a bundle is no HTML: the text that would end it is written in another way.
-		made += "<script>" + scriptEnd.Replace(source) + "</script>"
+		source = scriptEnd.Replace(source)
+		if mime == "application/javascript" { // it is a function's, as notebooks run it, which has its output's element
+			source = "((element) => {" + source + "\n})(cellblockElement())"
+			made += "<div></div>"
+		}
+		made += "<script>" + source + "</script>"
 		break
 	}
 	return made

@@ -23,7 +23,7 @@ func TestBokeh(t *testing.T) {
 		t.Errorf("nobody is told what to write: %s", made)
 	}
 	whole := FrameOf(Placed(script, place), []kernels.Output{load})
-	for _, want := range []string{`<div hidden><script>new()`, `data-root-id="p1" style="display: contents;"></div>` + "\n<script>Bokeh.embed()</script>"} {
+	for _, want := range []string{`<div hidden><script>new()`, `data-root-id="p1" style="display: contents;"></div>` + "\n<div></div><script>((element) => {Bokeh.embed()\n})(cellblockElement())</script>"} {
 		if !strings.Contains(whole, want) {
 			t.Errorf("no %s in\n%s", want, whole)
 		}

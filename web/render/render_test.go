@@ -46,6 +46,19 @@ func TestNothingHostileIsLeft(t *testing.T) {
 	}
 }
 
+// What is called a picture and is none is not asked of the browser, which would show a broken one.
+func TestPicturesThatAreNone(t *testing.T) {
+	for data, want := range map[string]string{
+		"iVBORw0KGgo=": "", "/9j/4AAQSkZJRg==": "", "iVBO\nRw0KGgo=\n": "", "iVBORw0KGgo" + strings.Repeat("A", 9001): "",
+		"bm90IHBuZw==": "no image that browsers know", "!!!notbase64": "not base64", "": "no image",
+	} {
+		made := string(Bundle(bundle("image/png", data, "text/plain", "<Image object>"), there{}))
+		if strings.Contains(made, "<img") != (want == "") || !strings.Contains(made, want) {
+			t.Errorf("%.30q: %s", data, made)
+		}
+	}
+}
+
 func FuzzRender(f *testing.F) {
 	for _, attack := range attacks {
 		f.Add(attack)
@@ -90,7 +103,7 @@ func TestForms(t *testing.T) {
 		"HTML with a style":     {Bundle(bundle("text/html", `<b style="color:red">x</b>`), there{}), `<iframe class="frame" sandbox="allow-scripts"`},
 		"HTML with a script":    {Bundle(bundle("text/html", `<script>1</script>`), there{}), `src="/there/frame"`},
 		"JavaScript":            {Bundle(bundle("application/javascript", `1`), there{}), `<iframe`},
-		"an image":              {Bundle(bundle("image/png", "AAAA", "text/plain", "<Figure>"), there{}), `src="/there/raw?mime=image%2Fpng"`},
+		"an image":              {Bundle(bundle("image/png", "iVBORw0KGgo=", "text/plain", "<Figure>"), there{}), `src="/there/raw?mime=image%2Fpng"`},
 		"an SVG":                {Bundle(bundle("image/svg+xml", "<svg onload=1>"), there{}), `<img loading="lazy"`},
 		"only text":             {Bundle(bundle("text/plain", "a\x1b[1mb"), there{}), `a<span class="term-fg1">b</span>`},
 		"a PDF":                 {Bundle(bundle("application/pdf", "AAAA"), there{}), `<a download href="/there/raw?mime=application%2Fpdf">application/pdf</a>`},
@@ -171,7 +184,7 @@ func TestFrameOf(t *testing.T) {
 		t.Error("libraries are not told from others")
 	}
 	made := FrameOf(bundle("text/html", `<div>chart</div>`, "application/javascript", `x = "</script><b>"`), []kernels.Output{library})
-	for _, want := range []string{`<div>chart</div><script>x = "<\/script><b>"</script>`, `<div hidden><script>window.PlotlyConfig`, `window.define.amd`} {
+	for _, want := range []string{`<div>chart</div><div></div><script>((element) => {x = "<\/script><b>"` + "\n})(cellblockElement())</script>", `<div hidden><script>window.PlotlyConfig`, `window.define.amd`} {
 		if !strings.Contains(made, want) {
 			t.Errorf("no %s in\n%s", want, made)
 		}

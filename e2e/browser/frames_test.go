@@ -1,0 +1,35 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A cell's JavaScript has the element that notebooks give it, says what it throws, and leaves room to scroll sideways.
+func TestFrames(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	cells := []struct{ code, shows string }{
+		{`Javascript('element.innerHTML = "<b>inner</b>"')`, `document.querySelector('b')?.innerText === 'inner'`},
+		{`Javascript('element.append("plain"); element.append("<b>bold</b>")')`, `document.body.innerText.includes('plainbold') && document.querySelector('b')`},
+		{`Javascript('element.text("<jQuery>")')`, `document.body.innerText === '<jQuery>'`},
+		{`Javascript('var here = 1; setTimeout(() => { element.textContent = "later" + typeof globalThis.here })')`, `document.body.innerText === 'laterundefined'`},
+		{`Javascript('nowhere.at.all()')`, `document.querySelector('.cellblock-error')?.innerText === 'JavaScript: ReferenceError: nowhere is not defined'`},
+		{`Javascript('this is no script')`, `document.querySelector('.cellblock-error')?.innerText.startsWith('JavaScript: SyntaxError: ')`},
+		{`Javascript('Promise.reject(new TypeError("<i>told</i>"))')`, `document.querySelector('.cellblock-error')?.innerText === 'JavaScript: TypeError: <i>told</i>'`},
+		// The browser of tests hides the bar to scroll sideways, and so this says that there is one.
+		{`HTML('<script>Object.defineProperty(window, "innerHeight", {get: () => document.documentElement.clientHeight + 20})</script><div style="width: 3000px">wide</div>')`,
+			`document.documentElement.scrollWidth > 2900`},
+	}
+	for _, cell := range cells {
+		s.python(t, c, "frames", "from IPython.display import *\n"+cell.code)
+	}
+	p := s.signIn(t)
+	p.expects("nowhere", "SyntaxError", "told") // which the browser says too
+	p.open("/s/frames")
+	for i, cell := range cells {
+		p.frame(i + 1).until(cell.shows)
+	}
+	high := eval[int](p.frame(len(cells)), "Math.ceil(document.documentElement.getBoundingClientRect().height)")
+	p.untilCell(len(cells), fmt.Sprintf("cell.querySelector('iframe').style.height === '%dpx'", high+20))
+}
