@@ -213,6 +213,35 @@ func TestProgressOfACellThatWaits(t *testing.T) {
 	})
 }
 
+// A model whose cell a person stops or takes back is told that it was a person.
+func TestPersonStopsTheCellOfAModel(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		m, results := w.service.Sessions, make(chan called, 1)
+		begin := func(code string) {
+			go func() { results <- w.run("s", code) }()
+			synctest.Wait()
+		}
+		begin("wait")
+		if _, err := m.InterruptCell(t.Context(), w.owner, "s", 1, sessions.Person); err != nil {
+			t.Fatal(err)
+		}
+		(<-results).expect(t, true, "A person in the viewer interrupted this cell. An interrupt was enough. Variables are kept.", "interrupted")
+		w.call("get_execution", map[string]any{"session_id": "s", "execution_id": 1}).expect(t, true, "A person in the viewer interrupted this cell.")
+
+		w.call("execute_python", map[string]any{"session_id": "s", "code": "wait", "wait_seconds": 0})
+		begin("print never")
+		if err := m.TakeBack(t.Context(), w.owner, "s", 3, sessions.Person); err != nil {
+			t.Fatal(err)
+		}
+		(<-results).expect(t, true, "a person in the viewer took this cell back before it ran", "cell 3")
+		if _, err := m.RestartBy(t.Context(), w.owner, "s", sessions.Person); err != nil {
+			t.Fatal(err)
+		}
+		w.call("get_execution", map[string]any{"session_id": "s", "execution_id": 2}).
+			expect(t, true, "A person in the viewer restarted the kernel while this cell ran. Variables are lost")
+	})
+}
+
 func TestSessionTools(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.run("a", "1+1")

@@ -15,7 +15,7 @@ func (m *Manager) TakeBack(ctx context.Context, o Owner, id string, number int, 
 	}
 	if e.session == nil || !e.session.unqueue(e) {
 		return fault.New(fault.Conflict, "cell %d does not wait any more: it %s", number, e.fate()).
-			WithHint("a cell that runs is stopped by interrupt_session")
+			WithHint("Interrupt stops one that runs")
 	}
 	who := "its caller"
 	if caller == Person {

@@ -155,6 +155,14 @@ func TestInterruptAndAnswer(t *testing.T) {
 	p.key("Enter", shift)
 	p.untilText("#state", "busy")
 	p.until("!document.querySelector('#interrupt').disabled")
+	p.write("print('never')")
+	p.key("Enter", shift)
+	p.untilText("#c3", "Take back")
+	p.click("#c3 .takeback")
+	p.untilText("#c3", "person in the viewer took this cell back before it ran")
+	if n := p.count(".takeback"); n != 0 {
+		t.Errorf("%d cells that run or have ended can be taken back", n)
+	}
 	p.click("#interrupt")
 	p.untilText("#cells", "KeyboardInterrupt")
 	p.untilText("#state", "idle")
@@ -173,8 +181,8 @@ func TestInterruptAndAnswer(t *testing.T) {
 	p.untilText("#cells", "Ada 6")
 	p.until("document.querySelector('#prompt').hidden && document.activeElement.id === 'code'")
 	for _, when := range []string{"live", "loaded again"} {
-		p.until(`[...document.querySelectorAll('#c3 .item.asked')].map((asked) => asked.innerText.trim()).join() === 'Who? Ada,Word: ········'`)
-		p.until(`document.querySelector('#c3 .item:last-child').innerText.includes('Ada 6')`)
+		p.until(`[...document.querySelectorAll('#c4 .item.asked')].map((asked) => asked.innerText.trim()).join() === 'Who? Ada,Word: ········'`)
+		p.until(`document.querySelector('#c4 .item:last-child').innerText.includes('Ada 6')`)
 		if when == "live" {
 			p.open("/s/asking")
 		}
