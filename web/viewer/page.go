@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -41,6 +42,7 @@ var functions = template.FuncMap{
 	"took":    words.Took,
 	"span":    words.Span,
 	"count":   func(n int, noun string) string { return words.Count(int64(n), noun) },
+	"parts":   func(name string) []string { return strings.SplitAfter(name, "_") },
 	"inc":     func(n int) int { return n + 1 },
 }
 

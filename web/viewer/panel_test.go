@@ -3,6 +3,8 @@ package viewer
 import (
 	"strings"
 	"testing"
+
+	"cellblock/sessions"
 )
 
 // Data comes first, the newest before the others, then what was defined or imported to work with it.
@@ -28,5 +30,17 @@ func TestDroppedCellsAreTold(t *testing.T) {
 		if !strings.Contains(html, want) || (want == "") == strings.Contains(html, "no longer kept") {
 			t.Errorf("%d dropped: %s", dropped, html)
 		}
+	}
+}
+
+// A long name is broken where its words are, and a function's value does not say it once more.
+func TestNamesOfVariables(t *testing.T) {
+	row := rowOfVariable(sessions.Variable{Name: "set_matplotlib_close", Type: "function", Preview: "set_matplotlib_close(close)"})
+	html, err := partial("variables", struct {
+		Rows []variableRow
+		More int
+	}{Rows: []variableRow{row}})
+	if err != nil || !strings.Contains(html, "set_<wbr>matplotlib_<wbr>close</code>") || !strings.Contains(html, `title="(close)"`) {
+		t.Errorf("%v: %s", err, html)
 	}
 }
