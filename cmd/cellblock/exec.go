@@ -124,9 +124,10 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 	if o.timeout != 0 {
 		args["timeout_seconds"] = int(math.Ceil(o.timeout.Seconds()))
 	}
-	result, err := callTool(ctx, c, executePrefix+images.Name(o.language), args)
+	language := images.Name(o.language)
+	result, err := callTool(ctx, c, executePrefix+language, args)
 	if errors.Is(err, mcp.ErrInvalidParams) {
-		err = unknownLanguage(ctx, c, o.language, err)
+		err = unknownLanguage(ctx, c, language, err)
 	}
 	for more := true; more; {
 		if err != nil {

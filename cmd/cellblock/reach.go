@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -79,9 +80,9 @@ func unknownLanguage(ctx context.Context, c *client.Client, asked string, err er
 		if language, ok := strings.CutPrefix(tool.Name, executePrefix); ok && tool.Name != mcpserver.ExecuteFile {
 			known = append(known, language)
 		}
-		if tool.Name == executePrefix+asked {
-			return err
-		}
+	}
+	if slices.Contains(known, asked) {
+		return err
 	}
 	return fault.New(fault.Invalid, "the server does not run %q", asked).WithHint("Use one of: %s.", strings.Join(known, ", "))
 }
