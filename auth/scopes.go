@@ -30,7 +30,7 @@ func checkScope(scope string) error {
 		return nil
 	}
 	err := fault.New(fault.Invalid, "%q is no scope", scope)
-	if near := nearest.Of(scope, DevScopes()); near != "" {
+	if near := nearest.Of(scope, DevScopes()); near != "" && !strings.HasSuffix(scope, ":") { // which lacks what nobody can guess
 		return err.WithHint("Did you mean %s?", near)
 	}
 	return err.WithHint("Use %s, <language>:execute or profile:<name>.", strings.Join(fixedScopes(), ", "))
