@@ -13,6 +13,7 @@ func TestFrames(t *testing.T) {
 		{`Javascript('element.innerHTML = "<b>inner</b>"')`, `document.querySelector('b')?.innerText === 'inner'`},
 		{`Javascript('element.append("plain"); element.append("<b>bold</b>")')`, `document.body.innerText.includes('plainbold') && document.querySelector('b')`},
 		{`Javascript('element.text("<jQuery>")')`, `document.body.innerText === '<jQuery>'`},
+		{`Javascript('const element = document.createElement("i"); element.textContent = "own"; document.body.append(element)')`, `document.querySelector('i')?.innerText === 'own'`},
 		{`Javascript('var here = 1; setTimeout(() => { element.textContent = "later" + typeof globalThis.here })')`, `document.body.innerText === 'laterundefined'`},
 		{`Javascript('nowhere.at.all()')`, `document.querySelector('.cellblock-error')?.innerText === 'JavaScript: ReferenceError: nowhere is not defined'`},
 		{`Javascript('this is no script')`, `document.querySelector('.cellblock-error')?.innerText.startsWith('JavaScript: SyntaxError: ')`},

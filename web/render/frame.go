@@ -31,8 +31,9 @@ const frameStyle = `html{color-scheme:light}body{margin:0;padding:4px;font:14px/
 
 // FrameOf is the document in which an output that needs scripts is shown, alone. It begins with what libraries have loaded before
 // it in the same kernel (Library), because each output's document is its own. It reports its height to the page around it, and
-// says where something was blocked that would have come from the network, or was never there, and what its scripts throw.
-func FrameOf(out kernels.Output, libraries []kernels.Output) string {
+// says where something was blocked that would have come from the network, or was never there, and what its scripts throw. Where
+// searched is false, libraries may lack some: not all outputs could be looked through.
+func FrameOf(out kernels.Output, libraries []kernels.Output, searched bool) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Output</title><style>` + frameStyle + `</style><script>` + frameScript + `</script>`)
 	inner := scripted(out)
@@ -50,7 +51,11 @@ func FrameOf(out kernels.Output, libraries []kernels.Output) string {
 		b.WriteString(`<div hidden>` + l + `</div>`)
 	}
 	if missesBokeh(out, libraries) {
-		b.WriteString(`<p class="cellblock-blocked">` + html.EscapeString(inlineBokeh) + `</p>`)
+		said := inlineBokeh
+		if !searched {
+			said = lostBokeh
+		}
+		b.WriteString(`<p class="cellblock-blocked">` + html.EscapeString(said) + `</p>`)
 	}
 	b.WriteString(inner + `</body></html>`)
 	return b.String()
@@ -71,8 +76,9 @@ func scripted(out kernels.Output) string {
 		}
 		// The script of a bundle is no HTML: the text that would end it is written in another way.
 		source = scriptEnd.Replace(source)
-		if mime == "application/javascript" { // it is a function's, as notebooks run it, which has its output's element
-			source = "((element) => {" + source + "\n})(cellblockElement())"
+		// It is a function's, as notebooks run it, which has its output's element; in a block, where it may declare one of its own.
+		if mime == "application/javascript" {
+			source = "((element) => {{" + source + "\n}})(cellblockElement())"
 			made += "<div></div>"
 		}
 		made += "<script>" + source + "</script>"

@@ -2,6 +2,7 @@ package render
 
 import (
 	"html/template"
+	"iter"
 	"maps"
 	"regexp"
 	"strings"
@@ -26,8 +27,14 @@ const (
 // minLibrary is the least size of an output that is taken for a library, in bytes.
 const minLibrary = 20 << 10
 
+// maxPlace bounds the HTML of a place, in bytes.
+const maxPlace = 4 << 10
+
 // inlineBokeh says what to write where Bokeh would fetch its library.
 const inlineBokeh = "Bokeh would load itself from the network, which outputs do not have. Before the plot, write: from bokeh.resources import INLINE; output_notebook(INLINE)"
+
+// lostBokeh says what to write where it is not known whether the library was loaded.
+const lostBokeh = "The output that loads Bokeh was not found: not all outputs before this one could be looked through. Run output_notebook(INLINE) again, before the plot"
 
 // Library names the library that an output only loads, for later outputs of the same kernel: Plotly's and Bokeh's first. It is empty
 // for any other output, and for one that would fetch its library.
@@ -48,10 +55,16 @@ func Library(out kernels.Output) string {
 	return ""
 }
 
-// Uses tells whether an output may count on a library.
-func Uses(out kernels.Output, library string) bool {
-	_, draws := out.Data[bokehExec]
-	return draws && library == bokeh || strings.Contains(scripted(out), library)
+// Uses names the libraries that an output may count on.
+func Uses(out kernels.Output) (libraries []string) {
+	source := scripted(out)
+	if strings.Contains(source, plotly) {
+		libraries = append(libraries, plotly)
+	}
+	if _, draws := out.Data[bokehExec]; draws || strings.Contains(source, bokeh) {
+		libraries = append(libraries, bokeh)
+	}
+	return libraries
 }
 
 // libraryForm is what an output shows that loads a library, or wants to.
@@ -78,7 +91,7 @@ func missesBokeh(out kernels.Output, libraries []kernels.Output) bool {
 	return true
 }
 
-// emptyPlace is the HTML of the output before a script of Bokeh's: where that draws.
+// emptyPlace is the HTML of an output before a script of Bokeh's: where that draws.
 var emptyPlace = regexp.MustCompile(`^\s*<div\s[^<>]*data-root-id="[^"<>]*"[^<>]*>\s*</div>\s*$`)
 
 // isPlace tells whether an output shows nothing by itself: it is where a later one draws, or Bokeh's banner, which says for ever that
@@ -88,12 +101,25 @@ func isPlace(out kernels.Output) bool {
 	return emptyPlace.MatchString(source) || len(source) < minLibrary && strings.Contains(source, "bk-notebook-logo") && strings.Contains(source, "Loading BokehJS")
 }
 
-// Placed is an output together with the place that the one before it made for it, if it draws there: both need to be in one document.
-func Placed(out, before kernels.Output) kernels.Output {
-	if _, ok := out.Data[bokehExec]; !ok || len(out.Data["text/html"]) > 0 || !isPlace(before) {
+var placeID = regexp.MustCompile(`\sid="([^"<>]+)"`)
+
+// Placed is an output together with the place that one of those before it, the last first, made for it, if it draws there: both need
+// to be in one document. Only where it may need one are those before it asked for.
+func Placed(out kernels.Output, before iter.Seq[kernels.Output]) kernels.Output {
+	if _, ok := out.Data[bokehExec]; !ok || len(out.Data["text/html"]) > 0 {
 		return out
 	}
-	out.Data = maps.Clone(out.Data)
-	out.Data["text/html"] = before.Data["text/html"]
+	source := scripted(out)
+	for place := range before {
+		if len(place.Data["text/html"]) > maxPlace {
+			continue
+		}
+		made := textOf(place.Data["text/html"])
+		if id := placeID.FindStringSubmatch(made); id != nil && emptyPlace.MatchString(made) && strings.Contains(source, id[1]) {
+			out.Data = maps.Clone(out.Data)
+			out.Data["text/html"] = place.Data["text/html"]
+			return out
+		}
+	}
 	return out
 }

@@ -183,13 +183,13 @@ func TestFrameOf(t *testing.T) {
 	if Library(library) != plotly || Library(bundle("text/html", "<p>")) != "" {
 		t.Error("libraries are not told from others")
 	}
-	made := FrameOf(bundle("text/html", `<div>chart</div>`, "application/javascript", `x = "</script><b>"`), []kernels.Output{library})
-	for _, want := range []string{`<div>chart</div><div></div><script>((element) => {x = "<\/script><b>"` + "\n})(cellblockElement())</script>", `<div hidden><script>window.PlotlyConfig`, `window.define.amd`} {
+	made := FrameOf(bundle("text/html", `<div>chart</div>`, "application/javascript", `x = "</script><b>"`), []kernels.Output{library}, true)
+	for _, want := range []string{`<div>chart</div><div></div><script>((element) => {{x = "<\/script><b>"` + "\n}})(cellblockElement())</script>", `<div hidden><script>window.PlotlyConfig`, `window.define.amd`} {
 		if !strings.Contains(made, want) {
 			t.Errorf("no %s in\n%s", want, made)
 		}
 	}
-	if plain := FrameOf(bundle("text/html", `<canvas>`), nil); strings.Contains(plain, "define.amd") {
+	if plain := FrameOf(bundle("text/html", `<canvas>`), nil, true); strings.Contains(plain, "define.amd") {
 		t.Error("a document that has no use for modules has a loader of them")
 	}
 }

@@ -3,8 +3,10 @@ package viewer
 import (
 	"encoding/base64"
 	"encoding/json"
+	"iter"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"cellblock/internal/fault"
@@ -22,6 +24,8 @@ const (
 	// minLibrary is the least size of a library that is looked for, in bytes: pictures are smaller, most of them, and Plotly's and
 	// Bokeh's are larger.
 	minLibrary = 400 << 10
+	// maxBetween bounds how far before an output its place is looked for.
+	maxBetween = 10
 	// rawPolicy keeps what is served as it is from doing anything where somebody opens it alone.
 	rawPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 )
@@ -137,35 +141,53 @@ func (v *Viewer) frameOutput(w http.ResponseWriter, r *http.Request, who visit) 
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "private, max-age=600")
 	index := atoi(r.PathValue("index"))
-	if before, ok := e.OutputAt(index - 1); ok {
-		out = render.Placed(out, before)
-	}
-	_, _ = w.Write([]byte(render.FrameOf(out, v.libraries(r, who, e, index, out)))) // a browser that has gone away does not read it
+	out = render.Placed(out, before(e, index))
+	libraries, searched := v.libraries(r, who, e, index, out)
+	_, _ = w.Write([]byte(render.FrameOf(out, libraries, searched))) // a browser that has gone away does not read it
 	return nil
 }
 
-// libraries are the outputs before one that have loaded, in the same kernel, libraries which it uses: of each the last.
-func (v *Viewer) libraries(r *http.Request, who visit, e *sessions.Execution, index int, out kernels.Output) (libraries []kernels.Output) {
-	id := r.PathValue("id")
-	if e.Saved(r.Context()) != nil {
-		return nil
-	}
-	found := map[string]bool{}
-	for _, kind := range []kernels.OutputKind{kernels.OutputDisplay, kernels.OutputResult} {
-		query := sessions.OutputQuery{Kind: kind, From: 1, To: e.Number(), Size: minLibrary, Limit: maxSearched}
-		for f, err := range v.Sessions.FindOutputs(r.Context(), who.owner, id, query) {
-			if err != nil {
-				break
-			}
-			name := render.Library(f.Output)
-			if name == "" || found[name] || !render.Uses(out, name) || f.Number == e.Number() && f.Index >= index {
-				continue
-			}
-			if of, err := v.Sessions.Execution(r.Context(), who.owner, id, f.Number); err == nil && of.Generation() == e.Generation() {
-				found[name] = true
-				libraries = append(libraries, f.Output)
+// before yields the outputs before one of a cell, the last first.
+func before(e *sessions.Execution, index int) iter.Seq[kernels.Output] {
+	return func(yield func(kernels.Output) bool) {
+		for i := index - 1; i >= max(index-maxBetween, 0); i-- {
+			if out, ok := e.OutputAt(i); ok && !yield(out) {
+				return
 			}
 		}
 	}
-	return libraries
+}
+
+// libraries are the outputs before one that have loaded, in the same kernel, libraries which it uses: of each the last. It tells
+// whether it has looked through all that there are.
+func (v *Viewer) libraries(r *http.Request, who visit, e *sessions.Execution, index int, out kernels.Output) (libraries []kernels.Output, searched bool) {
+	wanted := render.Uses(out)
+	if len(wanted) == 0 {
+		return nil, true
+	}
+	id := r.PathValue("id")
+	if e.Saved(r.Context()) != nil {
+		return nil, false
+	}
+	searched = true
+	for _, kind := range []kernels.OutputKind{kernels.OutputDisplay, kernels.OutputResult} {
+		left := maxSearched
+		query := sessions.OutputQuery{Kind: kind, From: 1, To: e.Number(), Size: minLibrary, Limit: maxSearched}
+		for f, err := range v.Sessions.FindOutputs(r.Context(), who.owner, id, query) {
+			if left--; err != nil || left == 0 {
+				searched = false
+			}
+			i := slices.Index(wanted, render.Library(f.Output))
+			if i < 0 || f.Number == e.Number() && f.Index >= index {
+				continue
+			}
+			if of, err := v.Sessions.Execution(r.Context(), who.owner, id, f.Number); err == nil && of.Generation() == e.Generation() {
+				libraries = append(libraries, f.Output)
+				if wanted = slices.Delete(wanted, i, i+1); len(wanted) == 0 {
+					return libraries, true
+				}
+			}
+		}
+	}
+	return libraries, searched
 }

@@ -1,6 +1,7 @@
 # What Bokeh's Python library writes for notebooks, in the outputs, types and order in which it does, around the BokehJS that lies in
 # the working directory.
 import json
+import sys
 
 from IPython.display import HTML, display
 
@@ -60,6 +61,7 @@ def output_notebook(library=None):
 
 def show():
     display({"text/html": _place("b1")}, raw=True)
+    print("between the place and its script", file=sys.stderr)
     display({"application/javascript": _embed("b1", "embed_items_notebook"), EXEC: ""}, raw=True, metadata={EXEC: {"id": "p1001"}})
 
 
