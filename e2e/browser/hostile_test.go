@@ -43,7 +43,7 @@ const tries = [
   () => { tag('embed', {src: leak + 'embed'}); tag('video', {src: leak + 'video', autoplay: true}); },
   () => fetch(leak + 'keepalive', {mode: 'no-cors', keepalive: true}),
   () => { new SharedWorker(leak + 'shared.js'); },
-  () => new WebTransport('https://LEAK/transport').ready,
+  () => new WebTransport('https://STUN/transport').ready,
   () => { alert('x'); confirm('x'); print(); },
   () => navigator.serviceWorker.register('/x.js'),
   async () => { const c = new RTCPeerConnection({iceServers: [{urls: 'stun:STUN'}]}); c.createDataChannel('x'); await c.setLocalDescription(await c.createOffer()); },
@@ -76,8 +76,10 @@ func TestNothingBreaksOut(t *testing.T) {
 		s.python(t, c, "hostile", fmt.Sprintf("# %s\nprint(%s, '\\x1b]8;;javascript:window.owned=1\\x07link\\x1b]8;;\\x07')\ndisplay(Markdown(%s), Latex(%s), JSON({%s: %s}), SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"><script>parent.owned=1</script></svg>'))\n"+
 			"display({'text/plain': %s, 'image/png': 'iVBORw0KGgo='}, raw=True, metadata={'image/png': {'width': %s}})\ndisplay({'x/'+%s: %s}, raw=True, display_id=%s)\ntry: input(%s)\nexcept Exception: pass\nraise type(%s, (Exception,), {})(%s)", text, q, q, q, q, q, q, q, q, q, q, q, q, q))
 	}
-	for _, leads := range []string{`<meta http-equiv="refresh" content="0;url=LEAK/refresh">`, `<a id=a href="LEAK/download" download>x</a><script>document.getElementById('a').click()</script>`} {
-		s.python(t, c, "hostile", "HTML("+quoted(strings.ReplaceAll(leads, "LEAK", "http://"+leak.tcp))+")")
+	// Each goes to a name of its own, so that what the browser says of it is told from all else.
+	leads := strings.NewReplacer("refresh.LEAK", strings.Replace(leak.tcp, "127.0.0.1", "refresh.localhost", 1), "download.LEAK", strings.Replace(leak.tcp, "127.0.0.1", "download.localhost", 1))
+	for _, document := range []string{`<meta http-equiv="refresh" content="0;url=http://refresh.LEAK/">`, `<a id=a href="http://download.LEAK/" download>x</a><script>document.getElementById('a').click()</script>`} {
+		s.python(t, c, "hostile", "HTML("+quoted(leads.Replace(document))+")")
 	}
 	for _, text := range injections {
 		name := strings.ReplaceAll(text, "/", "") + ".py"
@@ -102,7 +104,9 @@ func TestNothingBreaksOut(t *testing.T) {
 	}
 	leading := len(injections) + 3
 	p.showCell(leading)
+	p.hears("refresh.localhost")
 	p.showCell(leading + 1)
+	p.hears("download.localhost")
 	for i, text := range injections {
 		p.untilCell(leading+2+i, "cell.querySelector('.code.script')?.innerText === "+quoted("run "+strings.ReplaceAll(text, "/", "")+".py"))
 	}
