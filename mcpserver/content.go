@@ -132,7 +132,7 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 		return append([]piece{{image: image}}, textPieces(note, false)...)
 	}
 	text := bundleText(it.out.Data, at.kept(it.index))
-	if note != "" && placeholder.MatchString(strings.TrimSpace(text)) {
+	if note != "" && IsPlaceholder(text) {
 		text = "" // the note says more
 	}
 	return textPieces(joinLines(text, note), false)

@@ -21,6 +21,9 @@ type mimeBundle = map[string]json.RawMessage
 // Axes>", "<IPython.core.display.HTML object>", "<graphviz.graphs.Digraph at 0x7f0c>".
 var placeholder = regexp.MustCompile(`^<[\w.]+( object)?( at 0x[0-9a-f]+| size .* Axes)?>$`)
 
+// IsPlaceholder tells whether an output's text only stands for a richer form of it.
+func IsPlaceholder(text string) bool { return placeholder.MatchString(strings.TrimSpace(text)) }
+
 // maxSVG is the longest SVG that is shown as its source, in characters: a small drawing can be read, a plot cannot.
 const maxSVG = 4000
 
@@ -34,7 +37,7 @@ func bundleText(data mimeBundle, kept string) string {
 		return plain(compact(value))
 	}
 	text := plain(mimeText(data["text/plain"]))
-	if text != "" && !placeholder.MatchString(strings.TrimSpace(text)) {
+	if text != "" && !IsPlaceholder(text) {
 		return joinLines(text, unreadable(data, isChart, kept))
 	}
 	if html := htmlText(mimeText(data["text/html"])); html != "" {

@@ -206,11 +206,14 @@ func (l *Library) mine(ctx context.Context) ([]Image, error) {
 	return all, err
 }
 
-// List returns the images that an owner may use: the server's own, then his, each sorted by name.
+// List returns the images that an owner may use: the server's own that the engine has, then his, each sorted by name.
 func (l *Library) List(ctx context.Context, owner string) ([]Entry, error) {
 	var entries []Entry
 	for _, b := range l.cfg.Bases {
 		i, err := l.cfg.Engine.Image(ctx, b.Image)
+		if isAbsent(err) {
+			continue // somebody has removed it: the others are there
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -52,6 +52,16 @@ func TestTwoOwners(t *testing.T) {
 	}
 }
 
+// One of the server's own images that somebody has removed takes nothing from the list but itself.
+func TestListWithoutABase(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("alice", "mine", "polars")
+	delete(w.engine.images, "cellblock-full:latest")
+	if got, want := w.list("alice"), []string{"cellblock-python:latest", "mine"}; !slices.Equal(got, want) {
+		t.Errorf("alice sees %q, want %q", got, want)
+	}
+}
+
 // What a session is made of stays when its name is deleted, and goes when the session has gone.
 func TestDeleteWhileASessionUsesIt(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.MaxBytes = 1 })

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"html"
@@ -48,21 +49,29 @@ func Bundle(out kernels.Output, links Links) template.HTML {
 	return other(out, links)
 }
 
+// maxEscaped is how many bytes of JSON a byte of a text has at most.
+const maxEscaped = len(`\u0000`)
+
 // shownHTML is the form of a bundle that is HTML or a script, if it has one that shows something.
 func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
 	if !needsFrame(out.Data) {
 		return "", false
 	}
-	source := textOf(out.Data["text/html"])
 	_, script := out.Data["application/javascript"]
 	_, bokeh := out.Data[bokehExec]
-	if made, ok := HTML(source); ok && !script && !bokeh {
-		if strings.TrimSpace(source) == "" {
-			return "", false
-		}
-		return made, true
+	raw := out.Data["text/html"]
+	if script || bokeh || len(raw) > maxEscaped*maxTable {
+		return template.HTML(frame(links.Frame())), true
 	}
-	return template.HTML(frame(links.Frame())), true
+	source := textOf(raw)
+	made, ok := HTML(source)
+	switch {
+	case !ok:
+		made = template.HTML(frame(links.Frame()))
+	case strings.TrimSpace(source) == "":
+		return "", false
+	}
+	return made, true
 }
 
 // textForm is the form of a bundle that is a text of some kind.
@@ -121,8 +130,12 @@ func noPicture(mime string, raw json.RawMessage) string {
 	if mime == "image/svg+xml" || mime == "image/avif" {
 		return ""
 	}
-	head := spaces.Replace(textOf(raw))
-	content, err := base64.StdEncoding.DecodeString(head[:min(len(head), maxPictureHead)])
+	head := spaces.Replace(beginning(raw))
+	n := min(len(head), maxPictureHead)
+	if len(raw) > 2*maxPictureHead {
+		n &^= 3 // its last group may be cut
+	}
+	content, err := base64.StdEncoding.DecodeString(head[:n])
 	switch {
 	case err != nil:
 		return "its data is not base64"
@@ -130,6 +143,18 @@ func noPicture(mime string, raw json.RawMessage) string {
 		return "its data is no image that browsers know"
 	}
 	return ""
+}
+
+// beginning is a value as textOf has it, of which no more than the first 2*maxPictureHead bytes need be read: a picture may be large.
+func beginning(raw json.RawMessage) string {
+	if len(raw) <= 2*maxPictureHead || raw[0] != '"' {
+		return textOf(raw)
+	}
+	head := raw[1 : 2*maxPictureHead]
+	if i := bytes.LastIndexByte(head, '\\'); i >= len(head)-len(`\u0000`) {
+		head = head[:i] // it may be cut within an escape
+	}
+	return textOf(slices.Concat([]byte(`"`), head, []byte(`"`)))
 }
 
 // measures are the width and height that a kernel gave an image, so that the page does not jump when it comes.

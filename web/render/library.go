@@ -97,8 +97,12 @@ var emptyPlace = regexp.MustCompile(`^\s*<div\s[^<>]*data-root-id="[^"<>]*"[^<>]
 // isPlace tells whether an output shows nothing by itself: it is where a later one draws, or Bokeh's banner, which says for ever that
 // it is loading.
 func isPlace(out kernels.Output) bool {
-	source := textOf(out.Data["text/html"])
-	return emptyPlace.MatchString(source) || len(source) < minLibrary && strings.Contains(source, "bk-notebook-logo") && strings.Contains(source, "Loading BokehJS")
+	raw := out.Data["text/html"]
+	if len(raw) == 0 || len(raw) >= minLibrary { // both are short
+		return false
+	}
+	source := textOf(raw)
+	return emptyPlace.MatchString(source) || strings.Contains(source, "bk-notebook-logo") && strings.Contains(source, "Loading BokehJS")
 }
 
 var placeID = regexp.MustCompile(`\sid="([^"<>]+)"`)

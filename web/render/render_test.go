@@ -57,6 +57,12 @@ func TestPicturesThatAreNone(t *testing.T) {
 			t.Errorf("%.30q: %s", data, made)
 		}
 	}
+	for i := range 12 { // wherever a large one is cut
+		data := strings.Repeat(" ", i) + "iVBORw0KGgoA" + strings.Repeat("\nAAAAAAAA", 2000)
+		if made := string(Bundle(bundle("image/png", data), there{})); !strings.Contains(made, "<img") {
+			t.Errorf("%d: %s", i, made)
+		}
+	}
 }
 
 func FuzzRender(f *testing.F) {

@@ -19,7 +19,7 @@ const caller = "viewer"
 
 func (v *Viewer) actionRoutes() []route {
 	return []route{
-		{pattern: "GET /images", scope: signedIn, handle: v.imageChoices},
+		{pattern: "GET /images", scope: mcpserver.ScopeImages, handle: v.imageChoices},
 		{pattern: "POST /sessions", scope: signedIn, action: "begin_session", handle: v.beginSession},
 		{pattern: "POST /s/{id}/interrupt", scope: scopeManage, action: "interrupt_session", handle: v.interrupt},
 		{pattern: "POST /s/{id}/restart", scope: scopeManage, action: "restart_session", handle: v.restart},

@@ -188,7 +188,7 @@ func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView 
 	b.divide(ctx, &view)
 	s, partial := b.read(e, info)
 	if partial {
-		view.Unread = notShown("more of its output", textAddress(b.id, info.Number))
+		view.Unread = inNotebook("more of its output", b.id, info.Number)
 	}
 	b.update(ctx, s)
 	view.Items = s.views()

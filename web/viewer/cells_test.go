@@ -51,7 +51,9 @@ func TestTextOfACell(t *testing.T) {
 		"Who? ": asks("Who? ", false), "Ada\n": answers("Ada", false), "········\n": answers("", true),
 		"\n… lost …\n":  {Kind: kernels.OutputNotice, Notice: &kernels.Notice{Incomplete: "lost"}},
 		"Name: value\n": {Kind: kernels.OutputError, Error: &kernels.ExecError{Name: "Name", Value: "value"}},
-		"":              {Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{"image/png": json.RawMessage(`"AAAA"`)}},
+		"":              {Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{"image/png": json.RawMessage(`"AAAA"`), "text/plain": json.RawMessage(`"<Figure size 640x480 with 1 Axes>"`)}},
+		"**b**\n":       {Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{"text/markdown": json.RawMessage(`"**b**"`), "text/plain": json.RawMessage(`"<IPython.core.display.Markdown object>"`)}},
+		"x**2\n":        {Kind: kernels.OutputResult, Data: map[string]json.RawMessage{"text/latex": json.RawMessage(`"$x^2$"`), "text/plain": json.RawMessage(`"x**2"`)}},
 	} {
 		if got := textOf(out); got != text {
 			t.Errorf("%+v is %q", out, got)

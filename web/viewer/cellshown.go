@@ -217,7 +217,7 @@ func (s *shown) views() (views []itemView) {
 func (s *shown) html(it *item) template.HTML {
 	switch {
 	case it.Key == otherItems:
-		return notShown(words.Count(s.hidden, "more output")+" of this cell", textAddress(s.session, s.number))
+		return inNotebook(words.Count(s.hidden, "more output")+" of this cell", s.session, s.number)
 	case it.text != nil:
 		return it.text.html(textAddress(s.session, s.number))
 	case it.out.Notice != nil:

@@ -122,7 +122,8 @@ func TestShownIsBounded(t *testing.T) {
 	for range 3 * maxItems {
 		feed(s, displayed(kernels.OutputDisplay, "", "x"))
 	}
-	if views := s.views(); len(views) != maxItems+1 || !strings.Contains(string(views[maxItems].HTML), "800 more outputs") {
+	if views := s.views(); len(views) != maxItems+1 || !strings.Contains(string(views[maxItems].HTML), "800 more outputs") ||
+		!strings.Contains(string(views[maxItems].HTML), `href="/s/s/notebook"`) || !strings.Contains(string(views[maxItems].HTML), `href="/s/s/cells/1/text"`) {
 		t.Errorf("%d items, the last %q", len(views), views[len(views)-1].HTML)
 	}
 	if _, changed, _ := s.take(); len(changed) != maxItems+1 {

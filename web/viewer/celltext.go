@@ -3,14 +3,17 @@ package viewer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"cellblock/kernels"
+	"cellblock/mcpserver"
+	"cellblock/sessions"
 )
 
 // textAddress is where all text of a cell is.
@@ -31,25 +34,58 @@ func (v *Viewer) cellText(w http.ResponseWriter, r *http.Request, who visit) err
 	h.Set("Content-Security-Policy", rawPolicy)
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
+	to := patientWriter{w, http.NewResponseController(w)}
+	defer to.end()
 	next := 0
 	for out, err := range e.OutputsFrom(now, 0) {
 		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				_, _ = fmt.Fprintf(w, "\n… what follows cannot be read: %v …\n", err) // the answer is on its way already
-			}
-			break
+			break // that is all so far, or why the cell failed
 		}
-		if _, err := io.WriteString(w, textOf(out.Output)); err != nil {
+		if _, err := io.WriteString(to, textOf(out.Output)); err != nil {
 			return nil // the browser has gone away
 		}
 		next = out.Next
 	}
 	for _, out := range e.LateFrom(next) {
-		if _, err := io.WriteString(w, textOf(out.Output)); err != nil {
+		if _, err := io.WriteString(to, textOf(out.Output)); err != nil {
 			return nil
 		}
 	}
+	if info := e.Info(); info.Phase == sessions.PhaseEnded && info.Err != nil {
+		_, _ = io.WriteString(to, "\n… "+bodyForPeople(info.Err).Message+" …\n")
+	}
 	return nil
+}
+
+const (
+	// textTimeout is how long a browser may take to read a piece of a cell's text, textPiece how large a piece is, in bytes.
+	textTimeout = 30 * time.Second
+	textPiece   = 64 << 10
+)
+
+// patientWriter writes an answer of any length, to a browser that goes on reading.
+type patientWriter struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (p patientWriter) Write(text []byte) (n int, err error) {
+	for piece := range slices.Chunk(text, textPiece) {
+		_ = p.rc.SetWriteDeadline(time.Now().Add(textTimeout)) // not every writer has deadlines
+		m, err := p.w.Write(piece)
+		n += m
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// end sends what is left, and leaves the connection as it was.
+func (p patientWriter) end() {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(textTimeout))
+	_ = p.rc.Flush() // a browser that has gone away does not read it
+	_ = p.rc.SetWriteDeadline(time.Time{})
 }
 
 // textOf is an output as text, empty if it has none.
@@ -68,9 +104,11 @@ func textOf(out kernels.Output) string {
 	case out.Notice != nil:
 		return "\n" + out.Notice.String() + "\n"
 	}
-	var text string
-	if json.Unmarshal(out.Data["text/plain"], &text) != nil || text == "" {
-		return "" // it has other forms only
+	for _, form := range []string{"text/plain", "text/markdown", "text/latex"} {
+		var text string
+		if json.Unmarshal(out.Data[form], &text) == nil && text != "" && (len(out.Data) == 1 || !mcpserver.IsPlaceholder(text)) {
+			return text + "\n"
+		}
 	}
-	return text + "\n"
+	return "" // it has other forms only
 }

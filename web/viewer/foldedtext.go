@@ -88,6 +88,13 @@ func notShown(what, address string) template.HTML {
 		`" download>download all text of the cell</a> …</p>`)
 }
 
+// inNotebook says what of a cell is not shown, be it text or pictures, and where it is.
+func inNotebook(what, session string, number int) template.HTML {
+	return template.HTML(`<p class="remark">… ` + template.HTMLEscapeString(what) + ` not shown here: <a href="` + template.HTMLEscapeString("/s/"+session+"/notebook") +
+		`" download>download the notebook</a>, which has pictures too and says what it leaves out, or <a href="` + template.HTMLEscapeString(textAddress(session, number)) +
+		`" download>all text of the cell</a> …</p>`)
+}
+
 // fold shows the first lines of one text and the last ones of another, and between them a button.
 func fold(head, tail []template.HTML, label string) template.HTML {
 	return pre(head[:min(len(head), firstLines)]) + template.HTML(`<button type="button" class="unfold">`+label+`</button>`) + pre(tail[max(0, len(tail)-lastLines):])

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cellblock/internal/words"
+	"cellblock/mcpserver"
 )
 
 // imageChoice is an image that a new session may run in, besides its language's own.
@@ -13,6 +14,11 @@ type imageChoice struct {
 	Name string `json:"name"`
 	// About says what sets it apart.
 	About string `json:"about"`
+}
+
+// nameImage tells whether the visitor may name an image, but not see which there are.
+func (v *Viewer) nameImage(who visit) bool {
+	return v.Images != nil && !who.can(mcpserver.ScopeImages)
 }
 
 // imageChoices answers with the images that the visitor may choose, by the languages that he may run; with none where kernels run in no

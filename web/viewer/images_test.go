@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"cellblock/images/derived"
@@ -25,10 +26,14 @@ func (l imageList) List(_ context.Context, owner string) ([]derived.Entry, error
 	return l.entries, nil
 }
 
-// A visitor is offered his images, for each language that he may run; and none where there are no images.
+// Who may see images is offered his, for each language that he may run; and none where there are no images. Others can but name one.
 func TestImageChoices(t *testing.T) {
 	p := newPages(t)
-	b := p.signIn("ann", "python:execute")
+	b, runs := p.signIn("ann", "python:execute", "images:manage"), p.signIn("ann", "python:execute")
+	const list, field = "<select data-images>", `<label>Image <input name="image"`
+	if page := runs.want(200, "GET", "/", nil); strings.Contains(page, list) || strings.Contains(page, field) {
+		t.Error("without images, one is asked for")
+	}
 	choices := func() (found map[string][]imageChoice) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(b.want(200, "GET", "/images", nil)), &found); err != nil {
@@ -46,6 +51,13 @@ func TestImageChoices(t *testing.T) {
 	want := map[string][]imageChoice{"python": {{"base", "the server's own"}, {"ml", "with pip:polars>=1, apt:graphviz, 3 MiB"}}}
 	if got := choices(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+	runs.want(403, "GET", "/images", nil)
+	if page := runs.want(200, "GET", "/", nil); strings.Contains(page, list) || !strings.Contains(page, field) {
+		t.Error("who may not see the images cannot name one")
+	}
+	if page := b.want(200, "GET", "/", nil); !strings.Contains(page, list) || strings.Contains(page, field) {
+		t.Error("who may see the images cannot choose one")
 	}
 	(&browser{pages: p}).want(401, "GET", "/images", nil)
 }

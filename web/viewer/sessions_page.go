@@ -50,14 +50,16 @@ type sessionList struct {
 	Languages []language
 	// Profiles are those that the visitor may use.
 	Profiles []string
-	MCPURL   string
+	// ListImages tells whether the visitor may choose from the images that there are, NameImage whether he can but name one.
+	ListImages, NameImage bool
+	MCPURL                string
 }
 
 // language is one that the visitor may run.
 type language struct{ Name, Title string }
 
 func (v *Viewer) sessionsPage(w http.ResponseWriter, r *http.Request, who visit) error {
-	list := sessionList{Languages: v.languages(who), Profiles: v.profiles(who), MCPURL: v.PublicURL + "/mcp"}
+	list := sessionList{Languages: v.languages(who), Profiles: v.profiles(who), ListImages: who.can(mcpserver.ScopeImages), NameImage: v.nameImage(who), MCPURL: v.PublicURL + "/mcp"}
 	if who.can(mcpserver.ScopeRead) {
 		rows, err := v.rows(r.Context(), who)
 		if err != nil {

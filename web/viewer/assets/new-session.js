@@ -1,12 +1,14 @@
 // The form of a new session. Which images there are to choose from depends on the language, and is known when it has been asked.
 import {ask} from './dialog.js';
 import {get, post} from './send.js';
+import {problem} from './toast.js';
 
 const other = '\n'; // no image is called so
 
 // choose offers the images of the language that is chosen. One that is not listed can be named, where the server allows it.
 function choose(content) {
   const language = content.querySelector('[name=language]'), list = content.querySelector('[data-images]'), name = content.querySelector('[name=image]');
+  if (!list) return; // he may not see them
   const own = list.options[0];
   let choices = {};
   const offer = () => {
@@ -29,7 +31,13 @@ function choose(content) {
   get('/images').then((all) => {
     choices = all;
     offer();
-  }, () => {}); // the language's own image is left
+  }, (error) => { // one can be named still
+    const wrong = Object.assign(document.createElement('p'), {className: 'problem', textContent: `Which images there are is not known. ${problem(error)}`});
+    wrong.setAttribute('role', 'status');
+    name.parentElement.after(wrong);
+    name.placeholder = own.text;
+    name.parentElement.hidden = false;
+  });
 }
 
 // beginSession asks what session is to be made, and makes it; it resolves to its id, or to nothing if none is wanted.
