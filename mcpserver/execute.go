@@ -233,6 +233,8 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 		said = append(said, "The cell was stopped because its call was cancelled.")
 	case r.Interrupt.Ran && r.Interrupt.Caller == sessions.Person:
 		said = append(said, sentence(sessions.Person)+" interrupted this cell.")
+	case r.Interrupt.Ran && r.Interrupt.Caller != "" && r.Interrupt.Caller != e.Info().Caller:
+		said = append(said, "Another client stopped this cell by interrupt_session.")
 	case r.Interrupt.Ran:
 		said = append(said, "The cell was stopped by interrupt_session.")
 	}

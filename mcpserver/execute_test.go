@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -229,16 +230,24 @@ func TestPersonStopsTheCellOfAModel(t *testing.T) {
 		w.call("get_execution", map[string]any{"session_id": "s", "execution_id": 1}).expect(t, true, "A person in the viewer interrupted this cell.")
 
 		w.call("execute_python", map[string]any{"session_id": "s", "code": "wait", "wait_seconds": 0})
-		begin("print never")
-		if err := m.TakeBack(t.Context(), w.owner, "s", 3, sessions.Person); err != nil {
-			t.Fatal(err)
+		for n, who := range []string{sessions.Person, "another client"} {
+			begin("print never")
+			if err := m.TakeBack(t.Context(), w.owner, "s", n+3, who); err != nil {
+				t.Fatal(err)
+			}
+			(<-results).expect(t, true, who+" took this cell back before it ran", fmt.Sprintf("cell %d", n+3))
 		}
-		(<-results).expect(t, true, "a person in the viewer took this cell back before it ran", "cell 3")
 		if _, err := m.RestartBy(t.Context(), w.owner, "s", sessions.Person); err != nil {
 			t.Fatal(err)
 		}
 		w.call("get_execution", map[string]any{"session_id": "s", "execution_id": 2}).
 			expect(t, true, "A person in the viewer restarted the kernel while this cell ran. Variables are lost")
+
+		begin("wait")
+		if _, err := m.InterruptCell(t.Context(), w.owner, "s", 0, "cursor 1.0"); err != nil {
+			t.Fatal(err)
+		}
+		(<-results).expect(t, true, "Another client stopped this cell by interrupt_session. An interrupt was enough.", "interrupted")
 	})
 }
 

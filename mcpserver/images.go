@@ -214,7 +214,7 @@ func (s *service) install(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		return mcp.NewToolResultText(fmt.Sprintf(`%s Session %s still runs without: the same call with move: true restarts it in there, or a new session runs in it with image: "%s".`,
 			text, id, made.Name)), nil
 	}
-	info, err := s.Sessions.Remake(ctx, owner, id, made.Name)
+	info, err := s.Sessions.Remake(ctx, owner, id, made.Name, clientName(ctx))
 	if err != nil {
 		return toolError(fault.New(fault.KindOf(err), "%s But session %s was not moved: %w", text, id, err).WithHint("%s", fault.Hint(err))), nil
 	}

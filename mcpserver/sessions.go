@@ -148,7 +148,7 @@ func (s *service) interruptSession(ctx context.Context, r mcp.CallToolRequest) (
 	if err != nil {
 		return toolError(err), nil
 	}
-	report, err := s.Sessions.Interrupt(ctx, owner, id)
+	report, err := s.Sessions.InterruptCell(ctx, owner, id, 0, clientName(ctx))
 	switch {
 	case err != nil:
 		return toolError(err), nil

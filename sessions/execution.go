@@ -33,8 +33,9 @@ type Execution struct {
 	number   int
 	msgID    string
 	code     string
-	file     string // the script that the code runs; "" for a cell of its own
-	restores int    // the number of the cell that this one runs again
+	file     string          // the script that the code runs; "" for a cell of its own
+	restores int             // the number of the cell that this one runs again
+	restored RestoreProgress // how far that is when it has succeeded
 	caller   string
 	timeout  time.Duration
 	minted   bool

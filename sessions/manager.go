@@ -69,6 +69,8 @@ type Request struct {
 	Attended bool
 	// restores is the number of the cell that this one runs again, 0 if none.
 	restores int
+	// restored is how far that restoration is when this cell has succeeded.
+	restored RestoreProgress
 }
 
 // Stats counts what a Manager holds.
@@ -178,6 +180,11 @@ func (m *Manager) check(r *Request) (err error) {
 func (m *Manager) reserve(k key, choice Choice) (s *session, release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.reserveLocked(k, choice)
+}
+
+// reserveLocked is reserve. The caller holds m.mu.
+func (m *Manager) reserveLocked(k key, choice Choice) (s *session, release func(), err error) {
 	if m.closed {
 		return nil, nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
 	}

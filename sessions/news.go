@@ -108,11 +108,29 @@ func (s *session) welcomeBack(filesThere, ran bool) {
 	s.filesThere = filesThere
 }
 
-// dropNews forgets what the next cell would be told of lost kernels: whoever made the session lose them is told by now.
-func (s *session) dropNews() {
+// known is a piece of news that a caller's cells are not told: its call has told it.
+type known struct{ sentence, caller string }
+
+// knows notes that a caller was told of one piece of news. What else there is the next cell is told all the same.
+func (s *session) knows(caller, sentence string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = nil
+	s.known = known{sentence, caller}
+}
+
+// inherit takes over what no cell of the session before was told of its lost kernels, and who worked in it. It returns what is told of
+// that session's own end, empty where it never had a kernel.
+func (s *session) inherit(before *session) (parting string) {
+	before.mu.Lock()
+	untold, seen := slices.Clone(before.news), before.visits.clone()
+	before.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.news) > 0 {
+		parting = s.news[len(s.news)-1]
+	}
+	s.news, s.visits = append(untold, s.news...), seen
+	return parting
 }
 
 // maxNews is of how many lost kernels a cell is told, the last ones.
@@ -125,6 +143,9 @@ func (s *session) takeNews(e *Execution) (generation int, preamble string) {
 	defer s.mu.Unlock()
 	s.visits.note(e.number, e.caller)
 	s.told = s.visits.hear(e.caller, s.news)
+	if s.known.caller == e.caller {
+		s.told = slices.DeleteFunc(slices.Clone(s.told), func(one string) bool { return one == s.known.sentence })
+	}
 	s.news = nil
 	lost := ""
 	if len(s.told) > 0 {
@@ -145,9 +166,14 @@ func (s *session) lossText(restores bool) string {
 		return fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, generation %d.",
 			happened, kept, s.generation)
 	}
-	if redone := s.redo.redone(s.generation); len(redone) > 0 {
-		return fmt.Sprintf("%s What it had in memory was lost with it; %s. A person has run its earlier cells again since, as %s, on a new kernel, generation %d.",
-			happened, kept, cellsText(redone), s.generation)
+	if redone, p := s.redo.redone(s.generation); len(redone) > 0 {
+		which, then := "its earlier cells", ""
+		if p.Done < p.Of {
+			which = fmt.Sprintf("%d of %d earlier cells", p.Done, p.Of)
+			then = ": define again what else you need, or let restore_session run the rest"
+		}
+		return fmt.Sprintf("%s What it had in memory was lost with it; %s. A person has run %s again since, as %s, on a new kernel, generation %d%s.",
+			happened, kept, which, cellsText(redone), s.generation, then)
 	}
 	again := "define again what you need"
 	if s.restorable() {

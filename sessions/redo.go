@@ -11,10 +11,12 @@ type redo struct {
 	// again are the cells that have run cells of lost kernels again in a generation.
 	again      []int
 	generation int
+	// progress is how far the restoration was, with them, whose cells they are; zero for cells of an earlier process.
+	progress RestoreProgress
 }
 
-// note remembers how a cell ended.
-func (d *redo) note(number, generation, restores int, r Result) {
+// note remembers how a cell ended, and, of one that runs another one again, how far its restoration is if it has succeeded.
+func (d *redo) note(number, generation, restores int, progress RestoreProgress, r Result) {
 	if r.Status != kernels.StatusOK || generation == 0 {
 		return
 	}
@@ -26,7 +28,9 @@ func (d *redo) note(number, generation, restores int, r Result) {
 	}
 	if d.generation != generation {
 		d.generation, d.again = generation, nil
+		progress.Done = min(progress.Done, 1) // those before were on another kernel
 	}
+	d.progress = progress
 	d.again = append(d.again, number)
 	d.again = d.again[max(0, len(d.again)-maxRestored):]
 }
@@ -36,17 +40,17 @@ func (d *redo) recall(cells []StoredExecution) {
 	d.known = len(cells)
 	for _, e := range cells {
 		if !e.Ended.IsZero() && e.Failure == nil {
-			d.note(e.Number, e.Generation, e.Restores, e.Result)
+			d.note(e.Number, e.Generation, e.Restores, RestoreProgress{}, e.Result)
 		}
 	}
 }
 
-// redone are the cells that have run earlier ones again on a generation's kernel.
-func (d *redo) redone(generation int) []int {
+// redone are the cells that have run earlier ones again on a generation's kernel, and of how many these are how many.
+func (d *redo) redone(generation int) ([]int, RestoreProgress) {
 	if d.generation != generation {
-		return nil
+		return nil, RestoreProgress{}
 	}
-	return d.again
+	return d.again, d.progress
 }
 
 // restorable tells whether kernels that are lost may have cells that can be run again. Of cells of which nobody knows how they ended it

@@ -12,8 +12,9 @@ import (
 // Remake makes a session of another image, which a name stands for as in a Request: its kernel and its running cell end, waiting
 // cells never run, files and history are kept, and a kernel in the image is started. It returns when that is ready, and does
 // nothing where the session has the image already. When the kernel does not come up the session has the image all the same, and
-// the next call tries again. The caller says that variables are lost: where it hears of success, no cell is told so again.
-func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, error) {
+// the next call tries again. The caller (Request.Caller) says that variables are lost: where it hears of success, its own cells are not
+// told of that once more.
+func (m *Manager) Remake(ctx context.Context, o Owner, id, image, caller string) (Info, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return Info{}, err
@@ -25,8 +26,7 @@ func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, 
 	if choice == s.choice {
 		return s.info(), nil
 	}
-	s.close(&ending{fault.Cancelled, fmt.Sprintf("the session was given the image %s", clip(image, 200))}, false)
-	next, release, err := m.reserve(s.key, choice)
+	next, parting, release, err := m.succeed(s, choice, &ending{fault.Cancelled, fmt.Sprintf("the session was given the image %s", clip(image, 200))})
 	if errors.Is(err, errChosen) {
 		return Info{}, fault.New(fault.Conflict, "session %q was used by another call just now, in its old image", id).WithHint("try again")
 	}
@@ -38,9 +38,25 @@ func (m *Manager) Remake(ctx context.Context, o Owner, id, image string) (Info, 
 		return Info{}, next.orderError(a.err)
 	}
 	if ctx.Err() == nil {
-		next.dropNews()
+		next.knows(caller, parting)
 	}
 	return next.info(), nil
+}
+
+// succeed ends a session and puts another one in its place, of another choice, which is told what that was to be told. parting is what
+// it is told of the end itself. The error is errChosen when another call was sooner.
+func (m *Manager) succeed(s *session, choice Choice, why *ending) (next *session, parting string, release func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[s.key] != s || s.ended() {
+		return nil, "", nil, errChosen
+	}
+	s.close(why, false)
+	next, release, err = m.reserveLocked(s.key, choice)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return next, next.inherit(s), release, nil
 }
 
 // ImagesInUse names the images other than their languages' own that sessions are made of: those that run, and those whose kernel

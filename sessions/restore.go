@@ -120,6 +120,7 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	defer cancel()
 	r := restoration{
 		m: m, owner: o, id: id, language: choice.Language, opts: opts, deadline: began.Add(total), timeUp: timeUp, report: report,
+		progress: RestoreProgress{Done: report.Done, Of: report.Done + len(cells)},
 	}
 	for i, c := range cells {
 		m.restored(key{o, id}, RestoreProgress{i, len(cells)})
@@ -256,6 +257,7 @@ type restoration struct {
 	deadline time.Time
 	timeUp   string
 	report   RestoreReport
+	progress RestoreProgress // of all cells, those that were run again before are Done too
 }
 
 // next runs or skips one cell, and says why no other is to come.
@@ -275,6 +277,7 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 	}
 	e, err := r.m.Execute(ctx, r.owner, Request{
 		SessionID: r.id, Language: r.language, Code: c.Code, File: c.File, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
+		restored: RestoreProgress{Done: r.progress.Done + 1, Of: r.progress.Of},
 	})
 	if err != nil {
 		return err.Error()
@@ -292,6 +295,9 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 // took notes what became of a cell, and says why no other is to come.
 func (r *restoration) took(ctx context.Context, e *Execution, done RestoredCell, err error) (stop string) {
 	first := r.report.Generation == 0
+	if err == nil && done.Result.Status == kernels.StatusOK {
+		r.progress.Done++
+	}
 	switch {
 	case done.Result.TimedOut:
 		stop = r.timeUp

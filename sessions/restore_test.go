@@ -231,6 +231,41 @@ func TestRestoreIsAdvisedWhereItHelps(t *testing.T) {
 	})
 }
 
+// Where a person has restored a part only, because a cell was skipped or one stopped it, that is said, and the rest is advised.
+func TestRestoreOfAPartIsToldAsThat(t *testing.T) {
+	for lost, want := range map[string]string{
+		"ask name": "A person has run 2 of 3 earlier cells again since, as cells 5–6, on a new kernel, generation 2: " +
+			"define again what else you need, or let restore_session run the rest.",
+		"sleep 5m": "A person has run 1 of 3 earlier cells again since, as cell 5, on a new kernel, generation 2: ",
+	} {
+		restoring(t, func(t *testing.T, m *sessions.Manager, run func(string) *sessions.Execution) {
+			run("a")
+			run(lost)
+			run("b")
+			run("die")
+			restore(t, m, sessions.RestoreOptions{Caller: sessions.Person, Timeout: time.Minute})
+			if said := run("x").Preamble(); !strings.Contains(said, want) || !strings.Contains(said, "restore_session") {
+				t.Errorf("%s: it is told %q", lost, said)
+			}
+		})
+	}
+}
+
+// A restoration that a second one completes is told as whole.
+func TestRestoreInTwoPartsIsToldAsWhole(t *testing.T) {
+	restoring(t, func(t *testing.T, m *sessions.Manager, run func(string) *sessions.Execution) {
+		run("a")
+		run("sleep 5m")
+		run("die")
+		for _, limit := range []time.Duration{time.Minute, 10 * time.Minute} {
+			restore(t, m, sessions.RestoreOptions{Caller: sessions.Person, Timeout: limit})
+		}
+		if said := run("x").Preamble(); !strings.Contains(said, "A person has run its earlier cells again since, as cells 4 and 6, on") {
+			t.Errorf("it is told %q", said)
+		}
+	})
+}
+
 // What was run again stays so for the next server: it is not run once more.
 func TestRestoredCellsAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,6 +65,7 @@ type session struct {
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
 	told        []string       // what the last cell that began was told
+	known       known          // of the news what somebody knows without being told
 	loss        string         // why the last kernel that was lost was
 	visits      visits
 	redo        redo
@@ -156,7 +157,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)
 	e := &Execution{
 		session: s, id: s.key.id, choice: s.choice, once: s.profile().Once, number: s.cells, msgID: msgID,
-		code: r.Code, file: r.File, restores: r.restores, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
+		code: r.Code, file: r.File, restores: r.restores, restored: r.restored, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes, s.cells, msgID), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
@@ -311,7 +312,7 @@ func (s *session) settle(e *Execution, result Result, err error) {
 	s.mu.Lock()
 	s.running = nil
 	s.ran = true
-	s.redo.note(e.number, e.Generation(), e.restores, result)
+	s.redo.note(e.number, e.Generation(), e.restores, e.restored, result)
 	s.spend()
 	s.lastUsed = time.Now()
 	s.active = s.lastUsed

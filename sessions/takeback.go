@@ -17,9 +17,12 @@ func (m *Manager) TakeBack(ctx context.Context, o Owner, id string, number int, 
 		return fault.New(fault.Conflict, "cell %d does not wait any more: it %s", number, e.fate()).
 			WithHint("Interrupt stops one that runs")
 	}
-	who := "its caller"
-	if caller == Person {
+	who := "another client"
+	switch caller {
+	case Person:
 		who = Person
+	case e.caller:
+		who = "its caller"
 	}
 	e.session.drop(e, Result{}, fault.New(fault.Cancelled, "%s took this cell back before it ran", who))
 	return nil

@@ -28,6 +28,10 @@ type visit struct {
 // maxVisits bounds how many cells are remembered. What a person did before is in the history only.
 const maxVisits = 200
 
+func (v *visits) clone() visits {
+	return visits{cells: slices.Clone(v.cells), unheard: slices.Clone(v.unheard)}
+}
+
 // note remembers whose a cell is; one that is run once more is known already.
 func (v *visits) note(number int, caller string) {
 	i, known := slices.BinarySearchFunc(v.cells, number, func(c visit, n int) int { return cmp.Compare(c.number, n) })
