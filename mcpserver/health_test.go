@@ -6,7 +6,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
@@ -39,10 +42,11 @@ func TestHealthIsForEachAsMuchAsIsHis(t *testing.T) {
 func TestHealthOfProfiles(t *testing.T) {
 	for _, operator := range []bool{false, true} {
 		w := newWorld(t, func(c *sessions.Config) {
-			c.Profiles["lab"] = sessions.Profile{Runtime: "secret"}
-			c.Provisioner = refusing{c.Provisioner.(*kernelstest.Provisioner)}
+			c.Profiles["lab"], c.Profiles["out"] = sessions.Profile{Runtime: "secret"}, sessions.Profile{Runtime: "doubtful"}
+			c.Provisioner = refusing{Provisioner: c.Provisioner.(*kernelstest.Provisioner)}
 		})
 		w.service.Operator = func(context.Context) bool { return operator }
+		w.watch()
 		got := w.call("health", nil)
 		if !operator {
 			got.expect(t, false, "degraded · ", "problem: a profile does not work")
@@ -51,21 +55,80 @@ func TestHealthOfProfiles(t *testing.T) {
 			}
 			continue
 		}
-		got.expect(t, false, "profiles: development, isolated, lab (does not work), session\n", "problem: the profile lab does not work: there is no secret\n  to do: Install it.")
+		got.expect(t, false, "profiles: development, isolated, lab (does not work), out (perhaps not all of it: it is doubtful. Look.), session\n", "problem: the profile lab does not work: there is no secret\n  to do: Install it.")
 		if !strings.Contains(string(got.structured), `{"name":"lab","problem":"there is no secret"}`) {
 			t.Errorf("got %s", got.structured)
 		}
 	}
 }
 
-// refusing is a provisioner that has no OCI runtimes.
-type refusing struct{ *kernelstest.Provisioner }
-
-func (refusing) Allows(_ context.Context, s kernels.Spec) error {
-	if s.Runtime == "" {
-		return nil
+// A doubt alone makes a server no worse.
+func TestHealthOfDoubtfulProfiles(t *testing.T) {
+	w := newWorld(t, func(c *sessions.Config) {
+		c.Profiles["out"], c.Provisioner = sessions.Profile{Runtime: "doubtful"}, refusing{Provisioner: c.Provisioner.(*kernelstest.Provisioner)}
+	})
+	w.watch()
+	got := w.call("health", nil)
+	if got.expect(t, false, "out (perhaps"); strings.Contains(got.String(), "degraded") {
+		t.Errorf("got %s", got)
 	}
-	return fault.New(fault.Unavailable, "there is no %s", s.Runtime).WithHint("Install it.")
+}
+
+// A profile whose look hangs is said not to answer; reports wait for it once, and no second look is begun while it hangs.
+func TestHealthOfHangingProfile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, looks := make(chan struct{}), new(atomic.Int32)
+		w := newWorld(t, func(c *sessions.Config) {
+			c.Profiles["nfs"] = sessions.Profile{Runtime: "hanging"}
+			c.Provisioner = refusing{c.Provisioner.(*kernelstest.Provisioner), hung, looks}
+		})
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.watch()
+		for i, takes := range []time.Duration{lookPatience, 0} {
+			began := time.Now()
+			report := w.service.ReportHealth(t.Context(), began)
+			if took := time.Since(began); took != takes || report.Status != HealthDegraded || !strings.Contains(report.Problems[0].What, "the profile nfs does not work: a folder") {
+				t.Errorf("report %d after %v: %+v", i, took, report)
+			}
+			time.Sleep(2 * lookAge)
+		}
+		close(hung)
+		synctest.Wait()
+		if report := w.service.ReportHealth(t.Context(), time.Now()); report.Status != HealthOK || looks.Load() != 2 {
+			t.Errorf("it answers again, after %d looks: %+v", looks.Load(), report)
+		}
+		if w.service.ReportHealth(t.Context(), time.Now()); looks.Load() != 2 {
+			t.Errorf("%d looks within a minute", looks.Load())
+		}
+	})
+}
+
+// watch looks at the world's profiles.
+func (w *world) watch() {
+	w.service.Profiles = WatchProfiles(w.service.Sessions.Config())
+	w.t.Cleanup(w.service.Profiles.Stop)
+}
+
+// refusing is a provisioner that has no OCI runtimes, looks that may hang, and doubts.
+type refusing struct {
+	*kernelstest.Provisioner
+	hung  chan struct{}
+	looks *atomic.Int32 // those that may hang
+}
+
+func (r refusing) Allows(_ context.Context, s kernels.Spec) (doubt, err error) {
+	switch s.Runtime {
+	case "":
+		return nil, nil
+	case "doubtful":
+		return fault.New(fault.Unavailable, "it is doubtful").WithHint("Look."), nil
+	case "hanging":
+		r.looks.Add(1)
+		<-r.hung
+		return nil, nil
+	}
+	return nil, fault.New(fault.Unavailable, "there is no %s", s.Runtime).WithHint("Install it.")
 }
 
 func TestPublicHealth(t *testing.T) {

@@ -32,6 +32,8 @@ type Config struct {
 	Images ImageLibrary
 	// Health makes the report of the health tool. Nil: the tool reports what the session manager knows.
 	Health func(ctx context.Context) HealthReport
+	// Profiles looks at what the profiles want of the machine. Nil: nobody does, and a report has their names only.
+	Profiles *ProfileWatch
 	// Version is the server's, for clients.
 	Version string
 	// Toolsets are the groups of tools that are offered. Nil: DefaultToolsets. See CheckToolsets.

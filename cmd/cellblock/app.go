@@ -133,6 +133,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if a.library != nil {
 		a.mcp.Images = a.library
 	}
+	a.mcp.Profiles = mcpserver.WatchProfiles(a.sessions.Config())
 	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	a.recover(ctx)
@@ -190,6 +191,7 @@ func unlessForced(forced context.Context, err error) error {
 // release gives back what the process holds, after its sessions have ended.
 func (a *app) release() error {
 	var err error
+	a.mcp.Profiles.Stop()
 	if a.swept != nil {
 		a.swept()
 	}

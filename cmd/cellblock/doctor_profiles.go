@@ -20,9 +20,13 @@ func (d doctor) profiles(ctx context.Context) finding {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
 		p := d.cfg.Profiles[name]
-		if err := check(kernels.Spec{Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices}); err != nil {
+		doubt, err := check(kernels.Spec{Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices})
+		if err != nil {
 			f.notes = append(f.notes, strings.TrimSuffix(fmt.Sprintf("NOT HERE: %s: %v. %s", name, err, fault.Hint(err)), " "))
 			continue
+		}
+		if doubt != nil {
+			f.notes = append(f.notes, fmt.Sprintf("%s: %v. %s", name, doubt, fault.Hint(doubt)))
 		}
 		found = append(found, p.describe(name))
 	}
@@ -31,20 +35,20 @@ func (d doctor) profiles(ctx context.Context) finding {
 }
 
 // allows returns what tells why a kernel could not have its mounts, runtime and devices where kernels will run; done ends it.
-func (d doctor) allows(ctx context.Context) (check func(kernels.Spec) error, done func()) {
+func (d doctor) allows(ctx context.Context) (check func(kernels.Spec) (doubt, err error), done func()) {
 	if d.cfg.Provisioner != "local" {
 		if p, _, err := d.docker(ctx); err == nil {
 			if d.cfg.Provisioner == "docker" || p.Health(ctx) == nil && d.image(ctx).err == nil {
-				return func(s kernels.Spec) error { return p.Allows(ctx, s) }, func() { _ = p.Close() }
+				return func(s kernels.Spec) (doubt, err error) { return p.Allows(ctx, s) }, func() { _ = p.Close() }
 			}
 			_ = p.Close()
 		}
 	}
 	p, closeLocal, err := d.local(nil)
 	if err != nil {
-		return func(kernels.Spec) error { return nil }, func() {} // that nothing can run is said elsewhere
+		return func(kernels.Spec) (doubt, err error) { return nil, nil }, func() {} // that nothing can run is said elsewhere
 	}
-	return func(s kernels.Spec) error { return p.Allows(ctx, s) }, closeLocal
+	return func(s kernels.Spec) (doubt, err error) { return p.Allows(ctx, s) }, closeLocal
 }
 
 // describe is a profile's name with what it gives that is not usual: "lab (16GB, network hosts, /srv/data at /data, runsc)".

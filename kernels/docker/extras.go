@@ -26,17 +26,17 @@ type extras struct {
 
 // Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it. Whether the engine has the
 // devices shows only then.
-func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) error {
+func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err error) {
 	e, err := p.engine(ctx)
 	if err == nil {
 		_, err = p.extras(ctx, e, spec)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resolved, err := mounts.Resolve(p.cfg.MountRoots, spec.Mounts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return mounts.Writable(resolved, e.user.uid, e.user.gid)
 }

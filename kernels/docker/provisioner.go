@@ -48,7 +48,7 @@ type Provisioner struct {
 
 	volumes    sync.Mutex // held while a volume is being filled
 	shimVolume string     // the one that was full
-	shimMade   string     // when it was made, in the engine's words, if it has no label that tells it
+	shimMade   string     // what tells it from another of its name
 
 	sweeper sweeper
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -15,17 +16,20 @@ import (
 // An engine that shares no files with the server has the shim in a volume that is named after its content: one for all servers
 // of one build. What earlier builds left goes when a server first needs its own.
 
+// shimVolumePrefix begins the name of every such volume; the label some of them lack.
+const shimVolumePrefix = "cellblock-shim-"
+
 // shimKept is how old another build's volume must be that no container uses before it goes.
 const shimKept = 24 * time.Hour
 
 // shimVolumeFor returns the volume that holds the shim. Another server may have taken it for an old one and removed it, and an
 // engine makes what a container names and is missing: empty, and without our label. So it is looked at each time.
 func (p *Provisioner) shimVolumeFor(ctx context.Context, e *engine, image string, shim shimFile) (string, error) {
-	name := "cellblock-shim-" + shim.digest
+	name := shimVolumePrefix + shim.digest
 	p.volumes.Lock()
 	defer p.volumes.Unlock()
 	if p.shimVolume == name {
-		if v, err := e.api.VolumeInspect(ctx, name); err == nil && (v.Labels[labelShim] != "" || v.CreatedAt == p.shimMade) {
+		if v, err := e.api.VolumeInspect(ctx, name); err == nil && making(v) == p.shimMade {
 			return name, nil
 		}
 	}
@@ -39,12 +43,13 @@ func (p *Provisioner) shimVolumeFor(ctx context.Context, e *engine, image string
 	if p.shimVolume == "" {
 		p.sweepShimVolumes(ctx, e, name)
 	}
-	p.shimVolume, p.shimMade = name, ""
-	if v.Labels[labelShim] == "" {
-		p.shimMade = v.CreatedAt // filled all the same: this one is known by its age
-	}
+	p.shimVolume, p.shimMade = name, making(v)
 	return name, nil
 }
+
+// making tells a volume from another that took its name: an engine's clock may count whole seconds, and what it makes by itself
+// has no label.
+func making(v volume.Volume) string { return v.CreatedAt + " " + v.Labels[labelShim] }
 
 // fillShimVolume puts the shim into the volume unless it is there.
 func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name string, shim shimFile) error {
@@ -68,13 +73,13 @@ func (p *Provisioner) fillShimVolume(ctx context.Context, e *engine, image, name
 // sweepShimVolumes removes the volumes of other builds that are old and that no container uses: an engine refuses to remove
 // others. A server that still needs one makes it again at its next launch.
 func (p *Provisioner) sweepShimVolumes(ctx context.Context, e *engine, own string) {
-	list, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelShim))})
+	list, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("name", shimVolumePrefix))})
 	if err != nil {
 		return // it is tried again by the next server
 	}
 	for _, v := range list.Volumes {
 		made, err := time.Parse(time.RFC3339, v.CreatedAt)
-		if v.Name == own || v.Labels[labelShim] == "" || err != nil || time.Since(made) < shimKept {
+		if v.Name == own || !strings.HasPrefix(v.Name, shimVolumePrefix) || err != nil || time.Since(made) < shimKept {
 			continue
 		}
 		err = e.api.VolumeRemove(ctx, v.Name, false)

@@ -22,16 +22,16 @@ import (
 func TestOldShimVolumesAreRemoved(t *testing.T) {
 	var removed []string
 	at := func(age time.Duration) string { return time.Now().Add(-age).Format(time.RFC3339) }
-	shim := map[string]string{labelShim: "x"}
+	shim, prefix := map[string]string{labelShim: "x"}, shimVolumePrefix
 	list := volume.ListResponse{Volumes: []*volume.Volume{
-		{Name: "own", CreatedAt: at(1000 * time.Hour), Labels: shim}, {Name: "old", CreatedAt: at(1000 * time.Hour), Labels: shim},
-		{Name: "used", CreatedAt: at(1000 * time.Hour), Labels: shim}, {Name: "older", CreatedAt: at(25 * time.Hour), Labels: shim},
-		{Name: "new", CreatedAt: at(time.Hour), Labels: shim}, {Name: "ageless", CreatedAt: "yesterday", Labels: shim},
-		{Name: "unlabelled", CreatedAt: at(1000 * time.Hour)},
+		{Name: prefix + "own", CreatedAt: at(1000 * time.Hour), Labels: shim}, {Name: prefix + "old", CreatedAt: at(1000 * time.Hour), Labels: shim},
+		{Name: prefix + "used", CreatedAt: at(1000 * time.Hour), Labels: shim}, {Name: prefix + "older", CreatedAt: at(25 * time.Hour), Labels: shim},
+		{Name: prefix + "new", CreatedAt: at(time.Hour), Labels: shim}, {Name: prefix + "ageless", CreatedAt: "yesterday", Labels: shim},
+		{Name: prefix + "unlabelled", CreatedAt: at(1000 * time.Hour)}, {Name: "data-of-" + prefix + "x", CreatedAt: at(1000 * time.Hour)},
 	}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{version}/volumes", func(w http.ResponseWriter, r *http.Request) {
-		if got := r.URL.Query().Get("filters"); got != `{"label":{"`+labelShim+`":true}}` {
+		if got := r.URL.Query().Get("filters"); got != `{"name":{"`+prefix+`":true}}` {
 			t.Errorf("filters %s", got)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -41,7 +41,7 @@ func TestOldShimVolumesAreRemoved(t *testing.T) {
 		if r.URL.Query().Get("force") == "1" {
 			t.Errorf("%s is removed by force", r.PathValue("name"))
 		}
-		if r.PathValue("name") == "used" {
+		if r.PathValue("name") == prefix+"used" {
 			w.WriteHeader(http.StatusConflict)
 			return
 		}
@@ -59,8 +59,8 @@ func TestOldShimVolumesAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	p.sweepShimVolumes(t.Context(), &engine{api: api, host: p.cfg.Host}, "own")
-	if !slices.Equal(removed, []string{"old", "older"}) {
+	p.sweepShimVolumes(t.Context(), &engine{api: api, host: p.cfg.Host}, prefix+"own")
+	if !slices.Equal(removed, []string{prefix + "old", prefix + "older", prefix + "unlabelled"}) {
 		t.Errorf("removed are %v", removed)
 	}
 }

@@ -26,10 +26,10 @@ func (p *Provisioner) checkExtras(spec kernels.Spec) ([]kernels.Mount, error) {
 }
 
 // Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it.
-func (p *Provisioner) Allows(_ context.Context, spec kernels.Spec) error {
+func (p *Provisioner) Allows(_ context.Context, spec kernels.Spec) (doubt, err error) {
 	resolved, err := p.checkExtras(spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := p.Capabilities()
 	return mounts.Writable(resolved, c.UID, c.GID)

@@ -46,7 +46,9 @@ func (*Provisioner) Health(context.Context) error { return unsupported() }
 func (*Provisioner) Check(kernels.Kernelspec) error { return unsupported() }
 
 // Allows says that Linux is needed.
-func (*Provisioner) Allows(context.Context, kernels.Spec) error { return unsupported() }
+func (*Provisioner) Allows(context.Context, kernels.Spec) (doubt, err error) {
+	return nil, unsupported()
+}
 
 // Capabilities says that nothing is enforced.
 func (*Provisioner) Capabilities() kernels.Capabilities { return kernels.Capabilities{} }
