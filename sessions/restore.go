@@ -20,6 +20,9 @@ type RestoreOptions struct {
 	// Caller says who asks, and Permit what he may; see Request.
 	Caller string
 	Permit func(profile string) error
+	// Leave, when it ends, keeps further cells from being sent, and leaves the one that runs to its end, for which nobody waits; its
+	// cause is why. Nil: it never ends.
+	Leave context.Context
 	// Began is told each cell that was sent; nil: nobody is.
 	Began func(*Execution)
 }
@@ -92,8 +95,8 @@ func (m *Manager) Choice(ctx context.Context, o Owner, id string) (Choice, error
 }
 
 // RestoreSession runs the successful cells of a session's lost kernels again, in their order, on the kernel that it has
-// now, or gets. It stops at the first that fails, when the time is over, and when ctx ends; cells that read input are
-// skipped. What it runs are cells of the session like others: those of other callers may come between, and the history
+// now, or gets. It stops at the first that fails, when the time is over, when ctx ends, which cancels the cell that runs, and when
+// opts.Leave does, which leaves it; cells that read input are skipped. What it runs are cells of the session like others: those of other callers may come between, and the history
 // tells which cell each of them repeats. The error is Conflict while the generation lives that is to be restored, and while
 // another call restores the session, NotFound when there is nothing to run again.
 func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts RestoreOptions) (RestoreReport, error) {
@@ -113,6 +116,9 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	cells, report, err := m.lost(ctx, o, id, opts.Generation)
 	if err != nil {
 		return report, err
+	}
+	if opts.Leave == nil {
+		opts.Leave = context.Background()
 	}
 	began := time.Now()
 	timeUp := fmt.Sprintf("the time of %s for all cells was over", words.Length(total))
@@ -272,6 +278,9 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
 	}
+	if r.opts.Leave.Err() != nil {
+		return context.Cause(r.opts.Leave).Error()
+	}
 	if left <= 0 {
 		return r.timeUp
 	}
@@ -287,7 +296,7 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 	}
 	giveUp := context.AfterFunc(ctx, e.Cancel)
 	done.Number = e.Number()
-	done.Result, err = e.Wait(context.WithoutCancel(ctx))
+	done.Result, err = e.Wait(r.opts.Leave)
 	giveUp()
 	return r.took(ctx, e, done, err)
 }

@@ -130,6 +130,28 @@ func TestRestoreEndsWithItsCaller(t *testing.T) {
 	})
 }
 
+// Who leaves has no further cell sent; the one that runs ends as it would have.
+func TestRestoreLeavesTheCellThatRuns(t *testing.T) {
+	restoring(t, func(t *testing.T, m *sessions.Manager, run func(string) *sessions.Execution) {
+		run("sleep 5m")
+		run("b")
+		run("die")
+		leave, left := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { left(fault.New(fault.Unavailable, "gone")) })
+		var begun *sessions.Execution
+		opts := sessions.RestoreOptions{Leave: leave, Began: func(e *sessions.Execution) { begun = e }}
+		if r := restore(t, m, opts); steps(r) != "1>4 " || r.Left != 1 || r.Stopped != "gone" || r.Duration != time.Minute {
+			t.Errorf("%s, %+v", steps(r), r)
+		}
+		if got, err := begun.Wait(t.Context()); err != nil || got.Status != kernels.StatusOK || got.Interrupt.Ran {
+			t.Errorf("the cell that ran: %+v, %v", got, err)
+		}
+		if r := restore(t, m, opts); len(r.Cells) != 0 || r.Left != 1 || r.Done != 1 || r.Stopped != "gone" {
+			t.Errorf("after it: %+v", r)
+		}
+	})
+}
+
 func TestRestoreTakesSeveralGenerationsWhenAsked(t *testing.T) {
 	restoring(t, func(t *testing.T, m *sessions.Manager, run func(string) *sessions.Execution) {
 		run("a")

@@ -79,7 +79,7 @@ func (v *Viewer) liveState(w http.ResponseWriter, _ *http.Request, _ visit) erro
 	return writeJSON(w, http.StatusOK, map[string]any{})
 }
 
-// holds tells whether who listens to a stream still may: signed in, with a token that holds.
+// holds tells whether who listens to a stream, or has cells run again, still may: signed in, with a token that holds.
 func (v *Viewer) holds(r *http.Request, who visit) bool {
 	if !v.SignIns.Holds(who.signIn) {
 		return false

@@ -1,10 +1,12 @@
 package viewer
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver"
@@ -12,19 +14,30 @@ import (
 )
 
 // restoreSession runs the cells of a lost kernel again, and answers when that is done. It goes on when the page that asked for it has
-// gone, and ends with the server.
+// gone. When the server stops, or the sign-in has ended, no further cell is sent, and the one that runs goes on.
 func (v *Viewer) restoreSession(w http.ResponseWriter, r *http.Request, who visit) error {
 	info, err := v.mayRunIn(r, who)
 	if err != nil {
 		return err
 	}
-	report, err := v.Sessions.RestoreSession(v.draining, who.owner, info.ID,
-		sessions.RestoreOptions{Caller: sessions.Person, Permit: mcpserver.PermitProfiles(who.can), Timeout: v.longest(info)})
+	report, err := v.Sessions.RestoreSession(context.WithoutCancel(r.Context()), who.owner, info.ID, sessions.RestoreOptions{
+		Caller: sessions.Person, Permit: v.permitSignedIn(r, who), Timeout: v.longest(info), Leave: v.draining,
+	})
 	if err != nil {
 		return err
 	}
 	said, complete := restored(report)
 	return writeJSON(w, http.StatusOK, map[string]any{"ran": ranAgain(report), "said": said, "complete": complete})
+}
+
+// permitSignedIn permits the profiles that the visitor may use, while the sign-in holds.
+func (v *Viewer) permitSignedIn(r *http.Request, who visit) func(profile string) error {
+	return func(profile string) error {
+		if !v.holds(r, who) {
+			return fault.New(fault.Unauthenticated, "the sign-in has ended")
+		}
+		return mcpserver.PermitProfiles(who.can)(profile)
+	}
 }
 
 func ranAgain(r sessions.RestoreReport) (n int64) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -243,16 +244,26 @@ func TestWhatWasRestored(t *testing.T) {
 	}
 }
 
-// A server that ends waits for no restoration.
+// A server that ends waits for no restoration, and none goes on for who has signed out.
 func TestRestoreEndsWithTheServer(t *testing.T) {
 	p := newPages(t)
 	p.ran("ann", "s", "print a")
 	b := p.signIn("ann", all...)
 	b.want(200, "POST", "/s/s/restart", nil)
 	p.viewer.Drain()
-	// Whether the first of its cells was taken meanwhile is chance.
-	if got := b.send("POST", "/s/s/restore", nil); got.Code != 499 && !strings.Contains(got.Body.String(), `"stopped":"context canceled"`) {
-		t.Errorf("%d: %s", got.Code, got.Body)
+	want := `{"complete":false,"ran":0,"said":"0 cells ran again. It stopped: the server is shutting down. 1 cell not reached."}`
+	if got := strings.TrimSpace(b.want(200, "POST", "/s/s/restore", nil)); got != want {
+		t.Error(got)
+	}
+	permit := p.viewer.permitSignedIn(httptest.NewRequest("POST", "/s/s/restore", nil), b.who)
+	if err := permit(""); err != nil {
+		t.Error(err)
+	}
+	if err := p.signIns.End(b.who.signIn); err != nil {
+		t.Fatal(err)
+	}
+	if err := permit(""); fault.KindOf(err) != fault.Unauthenticated {
+		t.Errorf("signed out: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"cellblock/audit"
 	"cellblock/auth"
+	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
@@ -51,7 +52,7 @@ type Viewer struct {
 	streams  live.Streams
 	// draining ends when streams are to end that would never end by themselves, and what goes on without its page.
 	draining context.Context
-	drain    context.CancelFunc
+	drain    context.CancelCauseFunc
 	known    *http.ServeMux // what there is, to be asked and not to serve
 }
 
@@ -62,7 +63,7 @@ func New(cfg Config) *Viewer {
 	}
 	v := &Viewer{Config: cfg, origin: http.NewCrossOriginProtection(), cookie: cookieName(cfg.PublicURL), known: http.NewServeMux()}
 	v.provider = newProvider(cfg.Provider, cfg.PublicURL)
-	v.draining, v.drain = context.WithCancel(context.Background())
+	v.draining, v.drain = context.WithCancelCause(context.Background())
 	v.table = v.routes()
 	for _, r := range v.table {
 		v.known.Handle(r.pattern, http.NotFoundHandler())
@@ -70,8 +71,9 @@ func New(cfg Config) *Viewer {
 	return v
 }
 
-// Drain ends the streams of all browsers, which come back to the next process. It may be called again.
-func (v *Viewer) Drain() { v.drain() }
+// Drain ends the streams of all browsers, which come back to the next process, and restorations, whose cell that runs goes on. It may
+// be called again.
+func (v *Viewer) Drain() { v.drain(fault.New(fault.Unavailable, "the server is shutting down")) }
 
 // Handler returns what serves the pages. gates stand in front of all that needs a sign-in, behind finding out whose it is.
 func (v *Viewer) Handler(gates func(http.Handler) http.Handler) http.Handler {
