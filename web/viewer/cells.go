@@ -211,6 +211,9 @@ func (c cellView) Version() string {
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
+// Others tells that no person has sent the cell.
+func (c cellView) Others() bool { return c.Caller != sessions.Person }
+
 // divide says of a cell that it ran on another kernel than the one before.
 func (b *block) divide(ctx context.Context, view *cellView) {
 	if view.Generation == 0 || view.Generation == b.generation || view.Generation == 1 {

@@ -116,7 +116,7 @@ func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info ses
 	return writeJSON(w, http.StatusAccepted, map[string]any{"number": e.Number()})
 }
 
-// takeBack takes a cell back that waits, whoever has sent it: it never runs.
+// takeBack takes a cell back that waits: it never runs. One that no person has sent is taken back by who may stop what runs.
 func (v *Viewer) takeBack(w http.ResponseWriter, r *http.Request, who visit) error {
 	var asked struct{ Cell int }
 	if err := readJSON(r, &asked); err != nil {
@@ -125,6 +125,13 @@ func (v *Viewer) takeBack(w http.ResponseWriter, r *http.Request, who visit) err
 	info, err := v.mayRunIn(r, who)
 	if err != nil {
 		return err
+	}
+	e, err := v.Sessions.Execution(r.Context(), who.owner, info.ID, asked.Cell)
+	if err != nil {
+		return err
+	}
+	if e.Info().Caller != sessions.Person && !who.can(scopeManage) {
+		return auth.NeedsScope("taking back a cell that no person has sent", scopeManage)
 	}
 	if err := v.Sessions.TakeBack(r.Context(), who.owner, info.ID, asked.Cell, sessions.Person); err != nil {
 		return err

@@ -130,7 +130,7 @@ func TestAssist(t *testing.T) {
 	}
 }
 
-// A cell that waits is taken back by whoever may run cells, whoever has sent it; one that runs is not.
+// A cell that waits is taken back by whoever may run cells and, where no person has sent it, stop what runs; one that runs is not.
 func TestTakeBack(t *testing.T) {
 	p := newPages(t)
 	p.ran("ann", "s", "print a")
@@ -146,6 +146,15 @@ func TestTakeBack(t *testing.T) {
 	}
 	cell := map[string]any{"cell": 3}
 	p.signIn("ann", "sessions:read", "sessions:manage").want(403, "POST", "/s/s/takeback", cell)
+	runs := p.signIn("ann", "sessions:read", "python:execute")
+	if got := runs.want(403, "POST", "/s/s/takeback", cell); !strings.Contains(got, "sessions:manage") {
+		t.Error(got)
+	}
+	if page := runs.want(200, "GET", "/s/s", nil); strings.Contains(page, "data-manages") || !strings.Contains(page, `class="takeback others"`) {
+		t.Error("who may not take back a model's cell has a button for it")
+	}
+	runs.want(202, "POST", "/s/s/run", map[string]any{"code": "print mine"})
+	runs.want(200, "POST", "/s/s/takeback", map[string]any{"cell": 4})
 	b.want(409, "POST", "/s/s/takeback", map[string]any{"cell": 2})
 	b.want(404, "POST", "/s/s/takeback", map[string]any{"cell": 9})
 	b.want(200, "POST", "/s/s/takeback", cell)
