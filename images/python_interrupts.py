@@ -18,22 +18,31 @@ INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<in
 
 @contextlib.contextmanager
 def woken_by_signals(loop):
-    wakes, writes = socket.socketpair()
-    wakes.setblocking(False)
-    writes.setblocking(False)
-    loop.add_reader(wakes, wakes.recv, 4096)
-    others = set_wakeup_fd(writes.fileno(), warn_on_full_buffer=False)
+    with contextlib.ExitStack() as undo:
+        try:
+            wakes, writes = map(undo.enter_context, socket.socketpair())
+            wakes.setblocking(False)
+            writes.setblocking(False)
+            loop.add_reader(wakes, wakes.recv, 4096)
+        except OSError:  # no file can be opened any more: the cell runs all the same, without the byte that wakes
+            undo.close()
+        else:
+            undo.callback(loop.remove_reader, wakes)
+            undo.enter_context(writing_signals(writes.fileno()))
+        yield
+
+
+@contextlib.contextmanager
+def writing_signals(fd):
+    others = set_wakeup_fd(fd, warn_on_full_buffer=False)
     if others != -1:  # the loop's own (uvloop, add_signal_handler), or the user's: it stays
         set_wakeup_fd(others)
     try:
         yield
     finally:
         current = set_wakeup_fd(-1)
-        if current != writes.fileno():  # the cell has set one of its own
+        if current != fd:  # the cell has set one of its own
             set_wakeup_fd(current)
-        loop.remove_reader(wakes)
-        wakes.close()
-        writes.close()
 
 
 def hear_interrupts(kernel):

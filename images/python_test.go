@@ -8,6 +8,53 @@ import (
 	"cellblock/kernels/kernelstest"
 )
 
+// A kernel that can open no file any more still runs cells that await something, and keeps no file of theirs.
+func TestCellsAwaitWithoutFiles(t *testing.T) {
+	interpreter, err := exec.LookPath("python3")
+	kernelstest.Need(t, err == nil, "python3")
+	program, err := os.ReadFile("python_interrupts.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asserts = `
+import os
+import resource
+
+
+async def cell(fails_to_read=False):
+    loop = asyncio.get_running_loop()
+    if fails_to_read:
+        loop.add_reader = lambda *_: (_ for _ in ()).throw(OSError())
+    before = os.listdir("/dev/fd")
+    with woken_by_signals(loop):
+        await asyncio.sleep(0)
+        ran = True
+    assert os.listdir("/dev/fd") == before
+    assert set_wakeup_fd(-1) == -1
+    return ran
+
+async def cells():
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert await cell()
+    assert await cell(fails_to_read=True)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most[1]))
+    with woken_by_signals(asyncio.get_running_loop()):
+        await asyncio.sleep(0)
+    try:
+        with woken_by_signals(asyncio.get_running_loop()):
+            raise OSError("the cell's own")
+    except OSError as error:
+        assert str(error) == "the cell's own"
+    resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+loop = asyncio.new_event_loop()
+loop.run_until_complete(cells())
+`
+	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Frames of files so long that IPython tells little of them are told like all others.
 func TestFramesOfLongFiles(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")

@@ -158,6 +158,8 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 			text("<IPython.lib.display.Audio object>\n[not shown: audio/wav, 2.9 KiB]")},
 		{"audio in HTML is not read out", []kernels.Output{display("text/html", `<audio controls><source src="data:audio/wav;base64,UklGRg=="/>Your browser does not support audio.</audio>`,
 			"text/plain", "<IPython.lib.display.Audio object>")}, text("[audio player]")},
+		{"a video in HTML", []kernels.Output{display("text/html", `<p>a<video controls><source src="movie.mp4"><source src="movie.webm">No video.</video>b <video src="x.mp4"><source src="y.mp4"></video><audio><audio></audio>c</audio>d <video>`)},
+			text("a [video player: movie.mp4] b [video player: x.mp4] [audio player] d [video player]")},
 		{"a page in HTML", []kernels.Output{display("text/html", `<p>a<iframe src="https://example.com/x"></iframe>b <img width=3 src="y.png"> <img src="data:image/png;base64,AA"></p>`)},
 			text("a [embedded page: https://example.com/x] b [image: y.png] [image]")},
 		{"a chart that has a word", []kernels.Output{display("application/vnd.plotly.v1+json", map[string]any{"data": 1}, "text/plain", "Figure")},

@@ -32,7 +32,7 @@ var (
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
 
 // optional is what pandas, and others after its manner, say of a package that only some of what they do needs.
-var optional = regexp.MustCompile("(?:Missing optional dependency '|^`?Import |Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)")
+var optional = regexp.MustCompile("(?:Missing optional dependency '|Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)|^`Import ([A-Za-z][A-Za-z0-9._-]*)`")
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
@@ -51,7 +51,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		}
 		return within.pythonHint(module)
 	case name == "ImportError" && optional.MatchString(e.Value):
-		return within.pythonHint(strings.TrimRight(optional.FindStringSubmatch(e.Value)[1], "."))
+		said := optional.FindStringSubmatch(e.Value)
+		return within.pythonHint(strings.TrimRight(said[1]+said[2], "."))
 	case missingPackage.MatchString(e.Value):
 		name := clean(missingPackage.FindStringSubmatch(e.Value)[1])
 		return within.network.missing(name, "npm install "+name+" in the workspace", "in Node, or put modules into the workspace")

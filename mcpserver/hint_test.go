@@ -77,8 +77,10 @@ func TestNetworkHint(t *testing.T) {
 			t.Errorf("%s: %q", said, got)
 		}
 	}
-	if got := errorHint(kernels.ExecError{Name: "ImportError", Value: "cannot import name 'x' from 'y'"}, bounds{}); got != "" {
-		t.Errorf("a hint for another error: %q", got)
+	for _, said := range []string{"cannot import name 'x' from 'y'", "Import error: libfoo.so.1: cannot open shared object file", "`Import error: libfoo.so.1", "Import openpyxl"} {
+		if got := errorHint(kernels.ExecError{Name: "ImportError", Value: said}, bounds{}); got != "" {
+			t.Errorf("a hint for another error: %s: %q", said, got)
+		}
 	}
 	if got := (network{host: true}).missing("a", "b", "c"); !strings.Contains(got, "on the server's host") || strings.Contains(got, "image") {
 		t.Errorf("without images: %q", got)

@@ -15,15 +15,15 @@ func htmlText(source string) string {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
+			w.player("")
 			return strings.TrimSpace(w.b.String())
 		case html.TextToken:
 			w.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, attributes := z.TagName()
 			tag := atom.Lookup(name)
-			if w.open(tag); media[tag] != "" {
-				w.medium(tag, addressIn(z, attributes))
-			}
+			w.open(tag)
+			w.medium(tag, addressIn(z, attributes))
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			w.close(atom.Lookup(name))
@@ -34,11 +34,12 @@ func htmlText(source string) string {
 // htmlWriter joins texts as a browser lays them out: runs of white space are one space, blocks are lines.
 type htmlWriter struct {
 	b        strings.Builder
-	space    bool // white space is due before the next word
-	newlines int  // line ends at the end of b
-	silent   int  // depth of elements that show nothing
-	pre      int  // depth of elements that keep white space
-	cell     bool // the row has a cell already
+	space    bool      // white space is due before the next word
+	newlines int       // line ends at the end of b
+	silent   int       // depth of elements that show nothing
+	pre      int       // depth of elements that keep white space
+	cell     bool      // the row has a cell already
+	waiting  atom.Atom // a player whose address is not known yet; 0 for none
 }
 
 func (w *htmlWriter) text(s string) {
@@ -105,15 +106,41 @@ func (w *htmlWriter) open(tag atom.Atom) {
 	}
 }
 
-// medium stands for what cannot be shown, with where it is. What is inside of a player is for browsers that have none.
+// medium stands for what cannot be shown, with where it is. What is inside of a player is for browsers that have none, but for its
+// sources, the first of which is where it is.
 func (w *htmlWriter) medium(tag atom.Atom, source string) {
+	switch {
+	case isPlayer(tag):
+		if w.silent == 0 {
+			w.waiting = tag
+		}
+		if source != "" {
+			w.player(source)
+		}
+		w.silent++
+	case tag == atom.Source && source != "":
+		w.player(source)
+	case media[tag] != "":
+		w.name(tag, source)
+	}
+}
+
+// player names the player that waits for it, if one does.
+func (w *htmlWriter) player(source string) {
+	if w.waiting == 0 {
+		return
+	}
+	tag, silent := w.waiting, w.silent
+	w.waiting, w.silent = 0, 0
+	w.name(tag, source)
+	w.silent = silent
+}
+
+func (w *htmlWriter) name(tag atom.Atom, source string) {
 	if source != "" {
 		source = ": " + source
 	}
 	w.text(" [" + media[tag] + source + "] ")
-	if isPlayer(tag) {
-		w.silent++
-	}
 }
 
 func isPlayer(tag atom.Atom) bool { return tag == atom.Audio || tag == atom.Video }
@@ -146,7 +173,9 @@ var media = map[atom.Atom]string{
 func (w *htmlWriter) close(tag atom.Atom) {
 	switch tag {
 	case atom.Script, atom.Style, atom.Head, atom.Template, atom.Audio, atom.Video:
-		w.silent = max(0, w.silent-1)
+		if w.silent = max(0, w.silent-1); w.silent == 0 {
+			w.player("")
+		}
 	case atom.Pre:
 		w.pre = max(0, w.pre-1)
 		w.line()

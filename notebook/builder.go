@@ -25,7 +25,7 @@ type Run struct {
 	// Number counts the session's cells, from 1. Generation is that of the kernel that ran it.
 	Number, Generation int
 	Code               string
-	// Remark is a line that stands as a comment before the code; empty for none.
+	// Remark is a line that stands as a comment before the code, where the language has known comments; empty for none.
 	Remark string
 	// ExecutionCount is the kernel's own number of it, 0 for none.
 	ExecutionCount int
@@ -105,8 +105,8 @@ func (b *Builder) note(id, text string, about Object) {
 func (b *Builder) Begin(r Run) bool {
 	b.close()
 	source := r.Code
-	if r.Remark != "" {
-		source = Comment(b.session.Kernelspec.Language) + " " + r.Remark + "\n" + source
+	if mark := Comment(b.session.Kernelspec.Language); r.Remark != "" && mark != "" {
+		source = mark + " " + r.Remark + "\n" + source
 	}
 	size := textSize(source)
 	if b.missing > 0 || size > b.left {

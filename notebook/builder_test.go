@@ -50,6 +50,17 @@ func summary(c *Cell) string {
 	return strings.Join(said, "; ")
 }
 
+// A remark is a comment, where the language is known to have any.
+func TestRemarks(t *testing.T) {
+	for language, want := range map[string]string{"python": "# why\nx", "Julia": "# why\nx", "C++": "// why\nx", "lua": "-- why\nx", "brainfuck": "x"} {
+		b := NewBuilder(Session{ID: "s", Kernelspec: kernels.Kernelspec{Name: "k", Language: language}})
+		b.Begin(Run{Number: 1, Code: "x", Remark: "why"})
+		if got := b.Notebook().Cells[0].Source; got != want {
+			t.Errorf("%s: %q, want %q", language, got, want)
+		}
+	}
+}
+
 // build makes a notebook of cells that produced these outputs.
 func build(cells ...[]kernels.Output) *Notebook {
 	b := NewBuilder(Session{ID: "s", Kernelspec: kernels.Kernelspec{Name: "python3", DisplayName: "Python 3", Language: "python"}})

@@ -3,6 +3,7 @@ package notebook
 import (
 	"cmp"
 	"encoding/json"
+	"strings"
 
 	"cellblock/kernels"
 )
@@ -36,13 +37,17 @@ func languageInfo(name string, said kernels.LanguageInfo) Object {
 	return info
 }
 
-// Comment is what begins a comment in a language.
+// Comment is what begins a comment that is a line, in a language; empty for one that is not known.
 func Comment(language string) string {
-	switch language {
-	case "python", "bash", "r", "R":
+	switch strings.ToLower(language) {
+	case "python", "bash", "r", "julia", "ruby", "perl":
 		return "#"
+	case "javascript", "typescript", "go", "rust", "c", "c++", "c++11", "c++14", "c++17", "c++20", "c#", "f#", "java", "kotlin", "scala", "swift", "php":
+		return "//"
+	case "lua", "haskell", "sql":
+		return "--"
 	}
-	return "//"
+	return ""
 }
 
 // within is a text that is not too long to be meant, else "".

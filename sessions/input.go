@@ -73,28 +73,28 @@ func (e *Execution) Answer(id, line string) {
 	if len(line) > maxLine {
 		line = noInput + fmt.Sprintf("the answer is longer than %d bytes", maxLine) + inCode
 	}
-	if p, reply := e.input.take(id); reply != nil {
-		if !strings.HasPrefix(line, noInput) {
-			e.record.append(answerTo(p, line))
-		}
+	if reply := e.input.take(id, func(p *Prompt) { e.keepAnswer(p, line) }); reply != nil {
 		reply(line)
 		e.session.changed()
 	}
 }
 
-// answerTo is what the record keeps of an answer: it stands where it was asked for. Passwords are not kept.
-func answerTo(p *Prompt, line string) kernels.Output {
+// keepAnswer puts an answer into the record, where it was asked for. Of a password it is only kept that there was one.
+func (e *Execution) keepAnswer(p *Prompt, line string) {
+	if strings.HasPrefix(line, noInput) {
+		return
+	}
 	out := kernels.Output{Kind: kernels.OutputAnswer, Time: time.Now(), Password: p.Password}
 	if !p.Password {
 		out.Text = line
 	}
-	return out
+	e.record.append(out)
 }
 
 // Refuse makes the input() of an open prompt fail with a reason; the advice what to do instead is added. Whoever gave no
 // answer is not asked again.
 func (e *Execution) Refuse(id, why string) {
-	if _, reply := e.input.take(id); reply != nil {
+	if reply := e.input.take(id, func(*Prompt) {}); reply != nil {
 		e.Unattend()
 		reply(noInput + why + inCode)
 	}
@@ -111,15 +111,18 @@ func (e *Execution) Unattend() {
 	}
 }
 
-// take closes a prompt, if it is open, and returns it, and how to answer it.
-func (in *input) take(id string) (p *Prompt, reply func(line string)) {
+// take closes a prompt, if it is open, and returns how to answer it. What keep puts into the record is there before
+// anybody hears that the prompt is closed, and before the cell's end, which waits for the same lock (dropPrompt).
+func (in *input) take(id string, keep func(*Prompt)) (reply func(line string)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p = in.prompt; p == nil || p.ID != id {
-		return nil, nil
+	p := in.prompt
+	if p == nil || p.ID != id {
+		return nil
 	}
+	keep(p)
 	in.close()
-	return p, in.reply
+	return in.reply
 }
 
 // close closes the open prompt, if there is one. in.mu is held.

@@ -19,6 +19,29 @@ func attended(t *testing.T, m *Manager, code string) *Execution {
 	return e
 }
 
+// An answer is in the record before anybody can know of it, be it the cell's end.
+func TestAnAnswerIsKeptUnderTheLock(t *testing.T) {
+	var in input
+	in.mu.Lock()
+	in.open(Prompt{}, func(string) {}, time.Minute, func(string) {})
+	p := in.prompt
+	in.mu.Unlock()
+	kept := false
+	reply := in.take(p.ID, func(*Prompt) {
+		select {
+		case <-p.Closed():
+			t.Error("the prompt is closed already")
+		default:
+		}
+		if kept = true; in.mu.TryLock() {
+			t.Error("the cell's end does not wait for the answer")
+		}
+	})
+	if !kept || reply == nil {
+		t.Error("the prompt was not answered")
+	}
+}
+
 // prompt is the prompt that a cell must have open.
 func prompt(t *testing.T, e *Execution, text string) *Prompt {
 	t.Helper()

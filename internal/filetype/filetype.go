@@ -60,7 +60,7 @@ func mostlyControls(content []byte) bool {
 // to be none.
 func Encoding(head []byte) string {
 	switch {
-	case LooksLikeText(head), len(head) < 2:
+	case LooksLikeText(head), len(head) < 2, isFormat(head):
 		return ""
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
 		return "utf-16"
@@ -72,6 +72,12 @@ func Encoding(head []byte) string {
 		return "latin-1"
 	}
 	return ""
+}
+
+// isFormat tells whether a file with that head is in a format for programs, such as PDF, that may have no control characters in its head.
+func isFormat(head []byte) bool {
+	found := http.DetectContentType(head)
+	return strings.HasPrefix(found, "application/") && found != "application/octet-stream"
 }
 
 // alternates tells whether half of the bytes at even places, or at odd ones (from 1), are zero, and the others are text.
@@ -91,9 +97,9 @@ func alternates(head []byte, from int) bool {
 	return 4*zeros > len(head)
 }
 
-// isControl tells whether a byte is a control character of which a text has few, or none.
+// isControl tells whether a byte is a control character of which a text has few, or none. Manual pages are full of backspaces.
 func isControl(c byte) bool {
-	return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", rune(c)) || c == 0x7f
+	return c < ' ' && !strings.ContainsRune("\b\t\n\v\f\r\x1b", rune(c)) || c == 0x7f
 }
 
 // IsText tells whether content is a text in UTF-8.

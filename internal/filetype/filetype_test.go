@@ -7,7 +7,7 @@ import (
 
 func TestLooksLikeText(t *testing.T) {
 	long := strings.Repeat("é", Sniffed)
-	for content, want := range map[string]bool{"": true, "a\n": true, "a\x00": false, "\xff": false, long[:Sniffed]: true, strings.Repeat("\a", 300): false, "\x1b[31mred\x1b[0m\b\n": true, "x" + long[:Sniffed-1]: true, "\xff" + long[:Sniffed-1]: false} {
+	for content, want := range map[string]bool{"": true, "a\n": true, "a\x00": false, "\xff": false, long[:Sniffed]: true, strings.Repeat("\a", 300): false, strings.Repeat("N\bN", 100): true, "\x1b[31mred\x1b[0m\b\n": true, "x" + long[:Sniffed-1]: true, "\xff" + long[:Sniffed-1]: false} {
 		if got := LooksLikeText([]byte(content)); got != want {
 			t.Errorf("%.10q: %v", content, got)
 		}
@@ -18,7 +18,7 @@ func TestEncoding(t *testing.T) {
 	for content, want := range map[string]string{
 		"": "", "a": "", "Zürich\n": "", "Z\xfcrich\n": "latin-1", "\xff\xfea\x00b\x00": "utf-16", "\xfe\xff\x00a\x00b": "utf-16",
 		"a\x00b\x00\n\x00": "utf-16-le", "\x00a\x00b": "utf-16-be", "\x00\x00\x00\x00": "", "\xff\x01\x02": "", "PK\x03\x04\x00\x00\xfe": "",
-		strings.Repeat("\a", 300): "",
+		strings.Repeat("\a", 300): "", "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n": "", "N\bN\bZ\xfcrich\n": "latin-1",
 	} {
 		if got := Encoding([]byte(content)); got != want {
 			t.Errorf("%q: %q, want %q", content, got, want)

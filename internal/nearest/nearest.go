@@ -10,9 +10,16 @@ import (
 // partLength is how many letters tell what a word is a part of.
 const partLength = 4
 
+// maxWord is the longest word that is compared, in bytes: comparing takes time and memory with the length of both words, and
+// nobody mistypes one as long as that.
+const maxWord = 64
+
 // Of returns the known word closest to word, or "" when none is close enough to be meant. One that is a part of the other is close
-// where no other is spelt like it.
+// where no other is spelt like it. Nothing is close to a word of more than 64 bytes.
 func Of(word string, known []string) string {
+	if len(word) > maxWord {
+		return ""
+	}
 	best, bestScore := "", 0.59
 	for _, k := range known {
 		if score := levenshtein.Match(word, k, nil); score > bestScore {

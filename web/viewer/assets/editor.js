@@ -104,7 +104,7 @@ function start(id) {
     else if (event.key === 'Enter' && event.shiftKey) run(true);
     else if (event.key === 'Enter' && !event.altKey) text.newline(area, indent);
     else if (event.key === 'Tab' && !command && !event.altKey) tab(event);
-    else if (event.key === '/' && command) text.comment(area, editor.dataset.comment);
+    else if (event.key === '/' && command && editor.dataset.comment) text.comment(area, editor.dataset.comment);
     else if (event.key === 'Escape' && !help.hidden) help.hidden = true;
     else if (event.key === 'Escape') area.blur();
     else if (event.key === 'ArrowUp' && plain && text.onFirstLine(area)) recall(1);
