@@ -10,7 +10,6 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/words"
-	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -99,7 +98,7 @@ func restoreText(id string, r sessions.RestoreReport) string {
 }
 
 func restoreSummary(id string, r sessions.RestoreReport) string {
-	ran := ranAgain(r)
+	ran := r.Ran()
 	if len(r.Cells)+r.Left == 0 && r.Done > 0 {
 		return fmt.Sprintf("Session %s: nothing was left to run again; %s of generation %d had been run before.", id,
 			words.Count(int64(r.Done), "cell"), r.From)
@@ -117,16 +116,6 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 		text += " What these cells define is there again; what ran in the background, or other cells changed, is not."
 	}
 	return text
-}
-
-// ranAgain counts the cells that have succeeded.
-func ranAgain(r sessions.RestoreReport) (n int) {
-	for _, c := range r.Cells {
-		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
-			n++
-		}
-	}
-	return n
 }
 
 // restoredLine is a cell on one line: "3 → 9 · ok · 0.12 s · df = load()".

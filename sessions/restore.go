@@ -46,6 +46,16 @@ type RestoreReport struct {
 	Duration time.Duration
 }
 
+// Ran counts the cells that have run again, and succeeded.
+func (r RestoreReport) Ran() (n int) {
+	for _, c := range r.Cells {
+		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
+			n++
+		}
+	}
+	return n
+}
+
 // RestoredCell is one cell of a restoration.
 type RestoredCell struct {
 	// Original is the number of the cell that was run again, Number that of its new run, 0 if there was none.

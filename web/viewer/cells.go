@@ -75,7 +75,7 @@ type cellView struct {
 	Took          string
 	// Failure says why the cell never ran, or did not end; Hint what to do.
 	Failure, Hint string
-	// Again tells that the cell never ran, and can be run now.
+	// Again tells that the cell never ran though nobody took it back, and can be run now.
 	Again bool
 	Items []itemView
 	// Unread says, where not all of its outputs were read, so, and where all text is.
@@ -307,7 +307,8 @@ func viewOf(info sessions.ExecutionInfo) cellView {
 	view.Status, view.Label = statusOf(info)
 	if info.Err != nil {
 		view.fails(info.Err)
-		view.Again = !info.Result.Cancelled && info.File == ""
+		view.Hint = sentence(hintForPeople(fault.HintWithout(fault.Hint(info.Err), againWords)))
+		view.Again = !info.Result.Cancelled && fault.KindOf(info.Err) != fault.Cancelled // nobody gave it up
 	} else if death := info.Result.Death; death != nil && info.Result.Status == kernels.StatusDied {
 		view.Failure = sentence(death.Cause)
 	}

@@ -84,10 +84,10 @@ func (v *Viewer) runCell(w http.ResponseWriter, r *http.Request, who visit) erro
 	if err != nil {
 		return err
 	}
-	return v.run(w, r, who, info, asked.Code)
+	return v.run(w, r, who, info, asked.Code, "")
 }
 
-// runCellAgain starts the code of a cell once more, as a person's. The page offers it for what never ran.
+// runCellAgain starts the code of a cell, or its script, once more, as a person's. The page offers it for what never ran.
 func (v *Viewer) runCellAgain(w http.ResponseWriter, r *http.Request, who visit) error {
 	info, err := v.mayRunIn(r, who)
 	if err != nil {
@@ -97,16 +97,13 @@ func (v *Viewer) runCellAgain(w http.ResponseWriter, r *http.Request, who visit)
 	if err != nil {
 		return err
 	}
-	if e.Info().File != "" {
-		return fault.New(fault.Invalid, "cell %d is a script's", e.Number()).WithHint("run the script")
-	}
-	return v.run(w, r, who, info, e.Info().Code)
+	return v.run(w, r, who, info, e.Info().Code, e.Info().File)
 }
 
-// run starts code, and answers with the number of its cell.
-func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info sessions.Info, code string) error {
+// run starts code, that of a script in a file or of a cell of its own, and answers with the number of its cell.
+func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info sessions.Info, code, file string) error {
 	e, err := v.Sessions.Execute(r.Context(), who.owner, sessions.Request{
-		SessionID: info.ID, Language: info.Language, Code: code, Caller: sessions.Person, Attended: true,
+		SessionID: info.ID, Language: info.Language, Code: code, File: file, Caller: sessions.Person, Attended: true,
 		Permit:  mcpserver.PermitProfiles(who.can),
 		Timeout: v.longest(info),
 	})

@@ -8,7 +8,6 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
-	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
@@ -27,7 +26,7 @@ func (v *Viewer) restoreSession(w http.ResponseWriter, r *http.Request, who visi
 		return err
 	}
 	said, complete := restored(report)
-	return writeJSON(w, http.StatusOK, map[string]any{"ran": ranAgain(report), "said": said, "complete": complete})
+	return writeJSON(w, http.StatusOK, map[string]any{"ran": report.Ran(), "said": said, "complete": complete})
 }
 
 // permitSignedIn permits the profiles that the visitor may use, while the sign-in holds.
@@ -40,18 +39,9 @@ func (v *Viewer) permitSignedIn(r *http.Request, who visit) func(profile string)
 	}
 }
 
-func ranAgain(r sessions.RestoreReport) (n int64) {
-	for _, c := range r.Cells {
-		if c.Skipped == "" && c.Result.Status == kernels.StatusOK {
-			n++
-		}
-	}
-	return n
-}
-
 // restored says what became of a restoration, and whether all cells ran that there were.
 func restored(r sessions.RestoreReport) (said string, complete bool) {
-	parts := []string{words.Count(ranAgain(r), "cell") + " ran again."}
+	parts := []string{words.Count(int64(r.Ran()), "cell") + " ran again."}
 	if r.Done > 0 {
 		parts = append(parts, words.Count(int64(r.Done), "cell")+" had been run again before.")
 	}

@@ -18,11 +18,13 @@ var peopleWords = strings.NewReplacer(
 	"another session_id", "another session",
 	", or interrupt_session", ", or interrupt it",
 	"call again", "try again",
-	"run it again", "", // the cell has a button for it
 )
 
 // toolWords are what only models know, and no word of ours stands for: tools, and what they are given.
 var toolWords = regexp.MustCompile(`\b((call|create|delete|execute|get|inspect|install|interrupt|list|read|restart|restore|write|close)_[a-z_]+|session_id)\b`)
+
+// againWords are clauses of a cell that never ran: its button says so, to those who may run it and to nobody else.
+var againWords = regexp.MustCompile(`^(or )?(call again|try again|run it again)$`)
 
 // hintForPeople is a hint in the words of people, without what only tools can do.
 func hintForPeople(hint string) string {
