@@ -9,6 +9,9 @@ import (
 // PythonInterpreter is where images have Python.
 const PythonInterpreter = "/usr/bin/python3"
 
+//go:embed python_collector.py
+var pythonCollector string
+
 //go:embed python_debugger.py
 var pythonDebugger string
 
@@ -39,14 +42,17 @@ var pythonPackages string
 //go:embed python_pace.py
 var pythonPace string
 
+//go:embed python_plots.py
+var pythonPlots string
+
 //go:embed python_kernel.py
 var pythonKernel string
 
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPackages, pythonPace, pythonKernel,
+	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
+	pythonInput, pythonPackages, pythonPace, pythonPlots, pythonKernel,
 }, "\n\n")
 
 //go:embed python_variables.py

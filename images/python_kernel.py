@@ -17,5 +17,9 @@ class App(IPKernelApp):
         ask_after_output(self.kernel)
         find_packages_installed_later()
 
+    def start(self):
+        collect_from_here_on()
+        super().start()
+
 
 App.launch_instance()

@@ -101,6 +101,10 @@ func TestRealPoolPreloads(t *testing.T) {
 	if strings.Replace(pooled, "True", "False", 1) != fresh {
 		t.Errorf("pooled: %s\nfresh: %s", pooled, fresh)
 	}
+	const collected = "import gc, wave; print(gc.isenabled(), any(o is wave.Wave_read for o in gc.get_objects()))"
+	if got, _, _ := run(t, m, sessions.Request{SessionID: "pooled", Code: collected}); strings.TrimSpace(got) != "True False" {
+		t.Errorf("the collector looks at what was imported beforehand: %s", got)
+	}
 }
 
 // Many at once, with files: each sees its own and nobody else's, whether its kernel is from the pool or not.

@@ -273,7 +273,7 @@ func TestPoolPreloads(t *testing.T) {
 		for _, c := range p.clients[0].cells {
 			codes = append(codes, c.code)
 		}
-		want := strings.Join([]string{fmt.Sprintf(aside, format), fmt.Sprintf(aside, "import numpy"), fmt.Sprintf(aside, "import no.such"), "x"}, "; ")
+		want := strings.Join([]string{fmt.Sprintf(aside, format), fmt.Sprintf(aside, "import numpy"), fmt.Sprintf(aside, "import no.such"), fmt.Sprintf(aside, settle), "x"}, "; ")
 		if got := strings.Join(codes, "; "); got != want || e.Number() != 1 || text(t, e) != "x" {
 			t.Errorf("%q, cell %d", got, e.Number())
 		}

@@ -82,6 +82,9 @@ func (p *pool) launch(choice Choice) (*pooled, error) {
 // format makes IPython do once what only its first cell with a result waits for: half of that cell's time.
 const format = "get_ipython().display_formatter.format(0)"
 
+// settle lets Python's garbage collector pass over what is there, as the kernel's program does when it starts: modules stay.
+const settle = "import gc; gc.freeze()"
+
 // warmUp runs what Python's first cells wait for, and imports modules. What does not work is left out.
 func (p *pool) warmUp(ctx context.Context, k *pooled) error {
 	if k.spec.Kernelspec.Language != "python" {
@@ -99,7 +102,8 @@ func (p *pool) warmUp(ctx context.Context, k *pooled) error {
 			p.m.cfg.Logger.Warn("a module cannot be imported in the pool's kernels", "module", module, "error", failed)
 		}
 	}
-	return nil
+	_, err := runAside(ctx, k.kernel.client, settle)
+	return err
 }
 
 // aside runs Python code that leaves no trace: it has names of its own, and not even its error can be looked at later.
