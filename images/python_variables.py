@@ -11,6 +11,7 @@ import time
 import types
 
 MOST = 200  # variables; the newest are described
+MOST_IMPORTED = 20  # of those, names that came with a module's others, as by a star
 COLUMNS = 50  # of one table
 PREVIEW = 80  # characters
 SECONDS = 1.0  # in all
@@ -18,6 +19,7 @@ SECONDS = 1.0  # in all
 name_of = type.__dict__["__name__"].__get__
 module_of = type.__dict__["__module__"].__get__
 bases_of = type.__dict__["__bases__"].__get__
+vars_of = types.ModuleType.__dict__["__dict__"].__get__
 plain = {bool, int, float, complex, type(None), type(...), range, slice}
 mappings = {dict, collections.OrderedDict, collections.defaultdict, collections.Counter}
 containers = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", collections.deque: "[]", **dict.fromkeys(mappings, "{}")}
@@ -156,12 +158,47 @@ class Describer:
         return clip(f"{code.co_name}({', '.join(shown)})")
 
 
+def namespace(module):
+    loaded = sys.modules.get(module) if type(module) is str else None
+    return vars_of(loaded) if issubclass(type(loaded), types.ModuleType) else {}
+
+
+def sources(value):
+    # The modules that a function, a class or a library's object may have come from.
+    cls = type(value)
+    try:
+        if cls in (types.FunctionType, types.BuiltinFunctionType):
+            module = value.__module__
+        else:
+            module = module_of(value if issubclass(cls, type) else cls)
+    except AttributeError:
+        return []  # a type may have none
+    if type(module) is not str or module in ("__main__", "builtins"):
+        return []
+    return [module, *(module[:i] for i, c in enumerate(module) if c == ".")]
+
+
+def divide(variables):
+    # What the user has made himself, and what he has by the name that it has in its module. A module that gave him a function or
+    # an object of its own gave him its constants and modules, too.
+    absent, gave = object(), set()
+    for name, value in variables:
+        gave.update(m for m in sources(value) if namespace(m).get(name, absent) is value)
+    spaces = [namespace(m) for m in gave]
+    own, imported = [], []
+    for name, value in variables:
+        (imported if any(space.get(name, absent) is value for space in spaces) else own).append((name, value))
+    return own, imported
+
+
 def describe_all():
     shell = sys.modules["IPython"].get_ipython()
     hidden, absent = shell.user_ns_hidden, object()
     mine = [(n, v) for n, v in list(shell.user_ns.items()) if type(n) is str and not n.startswith("_") and hidden.get(n, absent) is not v]
+    own, imported = divide(mine)
+    newest = list(itertools.islice(itertools.chain(reversed(own), reversed(imported[-MOST_IMPORTED:])), MOST))
     describer, deadline, described = Describer(), time.monotonic() + SECONDS, []
-    for name, value in reversed(mine[-MOST:]):
+    for name, value in newest:
         if time.monotonic() > deadline:
             break
         try:

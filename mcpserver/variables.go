@@ -45,7 +45,7 @@ const maxVariables = 20_000
 // maxVariableLine is the most of one variable's line, in characters.
 const maxVariableLine = 300
 
-// fitVariables makes what came from a kernel fit to be shown, and leaves out the oldest of too many.
+// fitVariables makes what came from a kernel fit to be shown, and leaves out the first of too many: what was imported, then the oldest.
 func fitVariables(v sessions.Variables) sessions.Variables {
 	fit := sessions.Variables{Variables: []sessions.Variable{}, More: max(0, v.More)}
 	size, first := 0, len(v.Variables)
@@ -75,7 +75,7 @@ func cleanVariable(v *sessions.Variable) {
 func variablesText(v sessions.Variables) string {
 	var lines []string
 	if v.More > 0 {
-		lines = append(lines, fmt.Sprintf("… %s older or larger left out here …", words.Count(int64(v.More), "variable")))
+		lines = append(lines, fmt.Sprintf("… %s older, larger or imported left out here …", words.Count(int64(v.More), "variable")))
 	}
 	for _, one := range v.Variables {
 		lines = append(lines, shorten(variableLine(one), maxVariableLine))

@@ -93,13 +93,32 @@ func TestRealVariables(t *testing.T) {
 	w.run("v", "seen()").expect(t, false, "[]\n[session")
 
 	w.run("v", "for i in __builtins__.range(1000): globals()[f'n{i}'] = 'x' * 1000").expect(t, false)
-	if got, v := inspect(); len(v) < 100 || len(got.structured) > maxVariables+200 || v["n999"].Name == "" || !strings.Contains(got.String(), "variables older or larger left out here") {
+	if got, v := inspect(); len(v) < 100 || len(got.structured) > maxVariables+200 || v["n999"].Name == "" || !strings.Contains(got.String(), "variables older, larger or imported left out here") {
 		t.Errorf("%d of 1000: %.300s", len(v), got)
 	}
 
 	w.execute("v", "import time; time.sleep(4)", map[string]any{"wait_seconds": 1}).expect(t, false, "still running")
 	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, true, "is running cell 9", "get_execution waits for it")
 	w.get("v", 9, nil).expect(t, false, "ok")
+}
+
+// What a star brings does not hide what is the user's own, older or not; a name that he has given something else is his.
+func TestRealVariablesBesideImported(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("v", "mine = 1\nfrom numpy import *\nfrom math import *\nfrom collections import OrderedDict\npi = 3\nalias = mean\nclass Own: pass\nimport os").expect(t, false)
+	got := w.call("inspect_variables", map[string]any{"session_id": "v"})
+	var v sessions.Variables
+	if got.isError || json.Unmarshal(got.structured, &v) != nil {
+		t.Fatalf("%s %s", got, got.structured)
+	}
+	var names []string
+	for _, one := range v.Variables {
+		names = append(names, one.Name)
+	}
+	last := max(0, len(names)-5)
+	if own := strings.Join(names[last:], " "); own != "mine pi alias Own os" || last != 20 || v.More < 400 {
+		t.Errorf("%q, %d more", names, v.More)
+	}
 }
 
 // A kernel that does not answer is interrupted, and the session goes on.

@@ -23,7 +23,7 @@ func TestVariablesText(t *testing.T) {
 	}})
 	got := strings.Split(variablesText(v), "\n")
 	want := []string{
-		"… 2 variables older or larger left out here …", "x · int · 5", "names · list · 3 items · 80 bytes · ['a', 'b', 'c']",
+		"… 2 variables older, larger or imported left out here …", "x · int · 5", "names · list · 3 items · 80 bytes · ['a', 'b', 'c']",
 		"a · numpy.ndarray · 3×4 float64 · 96 bytes · [0, 1, …]", "df · pandas.DataFrame · 150×3 · 6 KiB · x float64, y object, …",
 	}
 	for i, line := range want {
