@@ -158,9 +158,12 @@ class Describer:
         return clip(f"{code.co_name}({', '.join(shown)})")
 
 
-def namespace(module):
-    loaded = sys.modules.get(module) if type(module) is str else None
-    return vars_of(loaded) if issubclass(type(loaded), types.ModuleType) else {}
+def given(module):
+    # What a module gives to who imports all of it.
+    loaded = sys.modules.get(module)
+    space = vars_of(loaded) if issubclass(type(loaded), types.ModuleType) else {}
+    names = space.get("__all__")
+    return {n: space[n] for n in names if type(n) is str and n in space} if type(names) in (list, tuple) else space
 
 
 def sources(value):
@@ -181,13 +184,16 @@ def sources(value):
 def divide(variables):
     # What the user has made himself, and what he has by the name that it has in its module. A module that gave him a function or
     # an object of its own gave him its constants and modules, too.
-    absent, gave = object(), set()
+    absent, spaces, gave = object(), {}, set()
     for name, value in variables:
-        gave.update(m for m in sources(value) if namespace(m).get(name, absent) is value)
-    spaces = [namespace(m) for m in gave]
+        for module in sources(value):
+            if module not in spaces:
+                spaces[module] = given(module)
+            if spaces[module].get(name, absent) is value:
+                gave.add(module)
     own, imported = [], []
     for name, value in variables:
-        (imported if any(space.get(name, absent) is value for space in spaces) else own).append((name, value))
+        (imported if any(spaces[module].get(name, absent) is value for module in gave) else own).append((name, value))
     return own, imported
 
 
