@@ -238,6 +238,7 @@ func (r *run) conclude() {
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
 	result.Files, result.MoreFiles = s.filesWritten()
 	s.settle(r.e, result, nil)
+	s.tellRan()
 	r.leave()
 	if dead != nil {
 		s.dispose(dead)

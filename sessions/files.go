@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -300,21 +299,24 @@ func (w *workspaces) openFolder(dir string) (*files.Folder, error) {
 	return files.Open(dir, w.uid, w.gid)
 }
 
-// ran tells whether cells have run in k's folder before those of language that are to run now. A label without a language is
-// of a folder that somebody has only put files into.
-func (w *workspaces) ran(k key, language string) bool {
-	dir, ok := w.folderOf(k)
-	if !ok {
-		return false
-	}
-	var l label
-	data, err := os.ReadFile(dir + ".json")
-	if err != nil || json.Unmarshal(data, &l) != nil || l.Language != "" {
-		return true
-	}
-	l.Language = language
-	if err := w.write(filepath.Base(dir), l); err != nil {
-		w.log.Warn("workspace label cannot be written", "error", err)
+// ran tells whether cells have run in k's folder. A label without a language is of a folder that somebody has only put files
+// into.
+func (w *workspaces) ran(k key) bool {
+	if dir, ok := w.folderOf(k); ok {
+		l, err := w.read(filepath.Base(dir))
+		return err != nil || l.Language != ""
 	}
 	return false
+}
+
+// noteRan has ran tell that cells of language have run in k's folder, which this process uses.
+func (w *workspaces) noteRan(k key, language string) {
+	name, l, err := w.labelled(k)
+	if err == nil && l.Language == "" {
+		l.Language = language
+		err = w.rewrite(name, l)
+	}
+	if err != nil {
+		w.log.Warn("workspace label cannot be written", "error", err)
+	}
 }

@@ -133,6 +133,7 @@ func (s *session) kernelGone() bool {
 // start takes the next generation's kernel from the pool, or launches it and waits until it is ready. The error is a
 // *fault.Error; the session is then in Died and the next call tries again.
 func (s *session) start() error {
+	s.telling.Wait()
 	s.transition(Starting)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
 		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
@@ -155,7 +156,7 @@ func (s *session) launch(ctx context.Context) error {
 		s.notLaunched()
 		return err
 	}
-	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key, s.choice.Language))
+	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key))
 	spec := s.manager.spec(s.choice)
 	spec.ID, spec.Workspace = newKernelID(), dir
 	spec.Labels = map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)}
@@ -185,8 +186,18 @@ func (s *session) notLaunched() {
 // folderGiven notes in which folder the next kernel works: whether files are there, and whether cells have run there before.
 func (s *session) folderGiven(dir string, used, ran bool) {
 	s.welcomeBack(used, ran)
+	s.untold = !ran
 	s.filesWritten() // from here on it is this kernel that writes
 	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
+}
+
+// tellRan has the workspace's label tell that cells have run there, without anybody waiting for the disk: before the session
+// starts another kernel, or ends, that is done.
+func (s *session) tellRan() {
+	if s.untold {
+		s.untold = false
+		s.telling.Go(func() { s.manager.workspaces.noteRan(s.key, s.choice.Language) })
+	}
 }
 
 // comeUp waits until a kernel that was restarted in place is ready.

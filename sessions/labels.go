@@ -71,11 +71,14 @@ func (w *workspaces) readAgain(name string) (label, error) {
 	return l, err
 }
 
-// read reads one label.
+// read reads one label, through the link that it is while files are moved.
 func (w *workspaces) read(name string) (l label, err error) {
 	data, err := os.ReadFile(w.labelPath(name))
 	if err == nil {
 		err = json.Unmarshal(data, &l)
+	}
+	if from, linkErr := os.Readlink(w.labelPath(name)); linkErr == nil {
+		l.From = strings.TrimSuffix(from, ".json")
 	}
 	if err == nil && !l.Spare {
 		err = ValidateID(l.ID)

@@ -190,6 +190,7 @@ func (s *session) everRan() bool {
 func (s *session) end() {
 	why := s.whyEnding()
 	s.failQueue(fault.New(why.kind, "%s before this cell ran", why.cause))
+	s.telling.Wait()
 	s.transition(Closed)
 	left, err := s.leave(why)
 	if !left {

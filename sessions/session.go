@@ -42,6 +42,8 @@ type session struct {
 	kernel    *kernel
 	found     *adopted // the cell that runs in a kernel that was found again, until it is followed
 	untouched bool     // what became of the kernel that an earlier process has left is not known
+	untold    bool     // the workspace's label may not tell yet that cells run there
+	telling   sync.WaitGroup
 	gauge     gauge
 	written   written
 	samples   samples // has a lock of its own

@@ -53,8 +53,8 @@ type label struct {
 	Created  time.Time `json:"created"`
 	// Spare tells that the folder is a pooled kernel's: empty, and no session's yet.
 	Spare bool `json:"spare,omitempty"`
-	// From is the folder that the session had before, while its files are being moved into this one.
-	From string `json:"from,omitempty"`
+	// From is the folder that the session had before, while its files are being moved into this one: see move.go.
+	From string `json:"-"`
 }
 
 var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
@@ -237,26 +237,31 @@ func (w *workspaces) makeFolder(dir string) error {
 }
 
 // write puts a label in its place in one step, so that a crash leaves the old one or the new one, and a full disk the old.
-func (w *workspaces) write(name string, l label) (err error) {
+func (w *workspaces) write(name string, l label) error {
+	return w.replace(name, l, func(string) error { return nil })
+}
+
+// rewrite is write for a label by which files are found that may have been there for long: the disk has the new one before
+// the old one goes.
+func (w *workspaces) rewrite(name string, l label) error { return w.replace(name, l, syncFile) }
+
+// replace puts a label in its place when it is as it must be.
+func (w *workspaces) replace(name string, l label, ready func(path string) error) error {
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
 	path := w.labelPath(name)
-	defer func() {
-		if err != nil {
-			_ = os.Remove(path + ".tmp")
-		}
-	}()
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return err
+	if err = os.WriteFile(path+".tmp", data, 0o600); err == nil {
+		err = ready(path + ".tmp")
 	}
-	if l.From != "" { // files are going to be found by it alone
-		if err := syncFile(path + ".tmp"); err != nil {
-			return err
-		}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
 	}
-	return os.Rename(path+".tmp", path)
+	if err != nil {
+		_ = os.Remove(path + ".tmp")
+	}
+	return err
 }
 
 // release is called when nothing runs in k's folder any more. The folder goes when it is empty or when remove is true.
