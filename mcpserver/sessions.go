@@ -61,33 +61,21 @@ func (s *service) listSessions(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	if len(lines) == 0 {
 		lines = []string{"No sessions. Running code with a session_id starts one."}
 	}
-	ended := s.endedSessions(ctx, owner)
-	if len(ended) > 0 {
-		lines = append(lines, endedLine(ended))
-	}
-	return mcp.NewToolResultStructured(map[string]any{"sessions": entries, "ended": len(ended)}, strings.Join(lines, "\n")), nil
-}
-
-// endedSessions returns the ids of an owner's sessions that do not run and of which there is a notebook, the last used first.
-func (s *service) endedSessions(ctx context.Context, o sessions.Owner) (ids []string) {
-	accounts, err := s.Sessions.Accounts(ctx, o)
+	const most = 3
+	ended, last, err := s.Sessions.Ended(ctx, owner, most)
 	if err != nil {
 		s.Logger.Warn("sessions that have ended could not be listed", slog.Any("error", err))
-		return nil
 	}
-	for _, a := range accounts {
-		if a.State == sessions.Closed && a.Executions > 0 && !s.Sessions.Config().Profiles[a.Profile].Once {
-			ids = append(ids, a.ID)
-		}
+	if ended > 0 && err == nil {
+		lines = append(lines, endedLine(ended, last))
 	}
-	return ids
+	return mcp.NewToolResultStructured(map[string]any{"sessions": entries, "ended": ended}, strings.Join(lines, "\n")), nil
 }
 
-// endedLine says that there are more sessions than those that run, and how to get at them.
-func endedLine(ids []string) string {
-	const most = 3
+// endedLine says that there are more sessions than those that run, which were used last, and how to get at them.
+func endedLine(n int, last []string) string {
 	return fmt.Sprintf("[%s more ended, last %s; resources/list has all. Code with such a session_id goes on with its files]",
-		words.Thousands(int64(len(ids))), strings.Join(ids[:min(len(ids), most)], ", "))
+		words.Thousands(int64(n)), strings.Join(last, ", "))
 }
 
 func entryOf(i sessions.Info) sessionEntry {

@@ -14,8 +14,8 @@ type heldList struct {
 	read, goOn chan struct{}
 }
 
-func (s *heldList) Sessions(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
-	all, err := s.Store.Sessions(ctx, o)
+func (s *heldList) Unclosed(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
+	all, err := s.Store.Unclosed(ctx, o)
 	close(s.read)
 	<-s.goOn
 	return all, err

@@ -70,7 +70,7 @@ func (m *Manager) takeOverAll(ctx context.Context, o Owner) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()
 	asOf := m.ends()
-	all, err := m.cfg.Store.Sessions(ctx, o)
+	all, err := m.cfg.Store.Unclosed(ctx, o)
 	if err != nil {
 		m.cfg.Logger.Warn("sessions that an earlier server has left cannot be looked for", "error", err)
 		return

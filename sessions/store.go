@@ -42,6 +42,13 @@ type Store interface {
 	// Sessions describes all sessions of an owner, the last used first.
 	Sessions(ctx context.Context, o Owner) ([]StoredSession, error)
 
+	// Unclosed describes those sessions of an owner that are not closed, the last used first. It takes no longer for those that are.
+	Unclosed(ctx context.Context, o Owner) ([]StoredSession, error)
+
+	// Closed counts those sessions of an owner that are closed and have had a cell, and names the last used of them, at most limit.
+	// Those of some ids and of some profiles are not among them.
+	Closed(ctx context.Context, o Owner, without Exclusion, limit int) (n int, last []StoredName, err error)
+
 	// Running returns the kernels, of all owners, whose end nobody has written down: they run, or a process that was killed
 	// has left them.
 	Running(ctx context.Context) ([]StoredKernel, error)
@@ -113,6 +120,15 @@ type StoredSession struct {
 	Generations, Executions int
 	// Bytes is the size of its outputs.
 	Bytes int64
+}
+
+// Exclusion says which sessions are not meant.
+type Exclusion struct{ IDs, Profiles []string }
+
+// StoredName is a session's id, with when it was used.
+type StoredName struct {
+	ID   string
+	Used time.Time
 }
 
 // StoredGeneration is one kernel of a session.

@@ -17,6 +17,9 @@ func TestPlans(t *testing.T) {
 	}{
 		"a session":         {selectSessionNamed, "sessions_name", []any{"a", "b", "c"}},
 		"an owner's":        {selectSessionsOwned, "sessions_name", []any{"a", "b"}},
+		"not closed":        {selectUnclosed, "sessions_open", []any{"a", "b"}},
+		"how many closed":   {countClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]"}},
+		"the last closed":   {selectClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]", 3}},
 		"a page of cells":   {selectPage, "(session=? AND number>?)", []any{1, 2, 3}},
 		"cells not ended":   {selectUnended, "executions_open", []any{1}},
 		"cells left behind": {selectAbandoned, "executions_open", []any{1}},

@@ -18,6 +18,16 @@ const selectSession = `SELECT id, issuer, subject, name, workspace, language, pr
 const (
 	selectSessionNamed  = selectSession + " WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0"
 	selectSessionsOwned = selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0 ORDER BY used DESC, name"
+	selectUnclosed      = selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0 AND closed IS NULL ORDER BY used DESC, name"
+)
+
+// The owner's sessions that are closed and have had a cell, without some: ids and profiles, as lists in JSON. How many there are, and
+// the last used.
+const (
+	ofClosed = ` FROM sessions WHERE issuer = ? AND subject = ? AND deleted = 0 AND closed IS NOT NULL AND executions > 0
+		AND name NOT IN (SELECT value FROM json_each(?)) AND profile NOT IN (SELECT value FROM json_each(?))`
+	countClosed  = "SELECT COUNT(*)" + ofClosed
+	selectClosed = "SELECT name, used" + ofClosed + " ORDER BY used DESC, name LIMIT ?"
 )
 
 func scanSession(row scanner) (s sessions.StoredSession, holder string, err error) {
@@ -40,11 +50,44 @@ func (s *Store) Session(ctx context.Context, o sessions.Owner, id string) (sessi
 
 // Sessions implements sessions.Store.
 func (s *Store) Sessions(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
+	return s.sessionsBy(ctx, selectSessionsOwned, o)
+}
+
+// Unclosed implements sessions.Store.
+func (s *Store) Unclosed(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
+	return s.sessionsBy(ctx, selectUnclosed, o)
+}
+
+func (s *Store) sessionsBy(ctx context.Context, query string, o sessions.Owner) ([]sessions.StoredSession, error) {
 	return collect(ctx, s.read, func(row scanner) (sessions.StoredSession, error) {
 		found, holder, err := scanSession(row)
 		found.Held = s.held(holder)
 		return found, err
-	}, selectSessionsOwned, o.Issuer, o.Subject)
+	}, query, o.Issuer, o.Subject)
+}
+
+// Closed implements sessions.Store.
+func (s *Store) Closed(ctx context.Context, o sessions.Owner, without sessions.Exclusion, limit int) (n int, last []sessions.StoredName, err error) {
+	args := []any{o.Issuer, o.Subject, listed(without.IDs), listed(without.Profiles)}
+	if err := s.read.QueryRowContext(ctx, countClosed, args...).Scan(&n); err != nil {
+		return 0, nil, unread(err)
+	}
+	last, err = collect(ctx, s.read, func(row scanner) (found sessions.StoredName, err error) {
+		var used sql.NullInt64
+		err = row.Scan(&found.ID, &used)
+		found.Used = at(used)
+		return found, err
+	}, selectClosed, append(args, max(limit, 0))...)
+	return n, last, err
+}
+
+// listed is a list as a query's argument.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "[]"
+	}
+	text, _ := json.Marshal(names) // strings always can be
+	return string(text)
 }
 
 // Generations implements sessions.Store.

@@ -96,6 +96,10 @@ var migrations = []string{
 	`CREATE INDEX executions_open ON executions (session, number) WHERE ended IS NULL;`,
 	// The script that a cell's code runs.
 	`ALTER TABLE executions ADD COLUMN file TEXT NOT NULL DEFAULT '';`,
+	// What a list of an owner's sessions asks for: the few that are not closed, and how many others there are, with the last of them;
+	// that alone, without a look at their rows.
+	`CREATE INDEX sessions_open ON sessions (issuer, subject) WHERE closed IS NULL AND deleted = 0;
+	CREATE INDEX sessions_closed ON sessions (issuer, subject, used DESC, name, profile, executions, closed, deleted) WHERE closed IS NOT NULL AND deleted = 0;`,
 }
 
 // auditHeadsVersion is the first version that has the table audit_heads.

@@ -42,6 +42,26 @@ func (m *Memory) Sessions(_ context.Context, o sessions.Owner) (all []sessions.S
 	return all, nil
 }
 
+// Unclosed implements sessions.Store.
+func (m *Memory) Unclosed(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
+	all, err := m.Sessions(ctx, o)
+	return slices.DeleteFunc(all, func(s sessions.StoredSession) bool { return !s.Closed.IsZero() }), err
+}
+
+// Closed implements sessions.Store.
+func (m *Memory) Closed(ctx context.Context, o sessions.Owner, without sessions.Exclusion, limit int) (n int, last []sessions.StoredName, err error) {
+	all, err := m.Sessions(ctx, o)
+	for _, s := range all {
+		if s.Closed.IsZero() || s.Executions == 0 || slices.Contains(without.IDs, s.ID) || slices.Contains(without.Profiles, s.Profile) {
+			continue
+		}
+		if n++; n <= limit {
+			last = append(last, sessions.StoredName{ID: s.ID, Used: s.Used})
+		}
+	}
+	return n, last, err
+}
+
 // session returns one by its Ref, an empty one if it was deleted.
 func (m *Memory) session(ref sessions.SessionRef) *memorySession {
 	m.disk.mu.Lock()

@@ -137,3 +137,49 @@ func wantRunning(t *testing.T, s sessions.Store, held bool) {
 		t.Errorf("running are %q", got)
 	}
 }
+
+// testClosed: Unclosed and Closed divide an owner's sessions, those that were never closed by a process that was killed among the first.
+func testClosed(t *testing.T, p Processes) {
+	first := p.Start(t)
+	base := time.Now()
+	for i, id := range []string{"a", "b", `c"\`, "d"} {
+		used := base.Add(time.Duration(i+1) * time.Minute)
+		began := generation(1)
+		began.Started = used
+		commit(t, first, open(t, first, alice, id).Ref, began, queued(1), sessions.SessionClosed{Closed: used})
+	}
+	commit(t, first, open(t, first, alice, "no cell").Ref, sessions.SessionClosed{Closed: base})
+	commit(t, first, open(t, first, bob, "bob's").Ref, queued(1), sessions.SessionClosed{Closed: base})
+	commit(t, first, open(t, first, alice, "left").Ref, queued(1))
+	open(t, first, alice, "d") // again
+	once, err := first.Open(t.Context(), sessions.StoredSession{Owner: alice, ID: "once", Language: "python", Profile: "once", Created: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, first, once.Ref, queued(1), sessions.SessionClosed{Closed: base})
+	for _, s := range []sessions.Store{first, p.Start(t)} {
+		wantClosed(t, s, sessions.Exclusion{}, 2, 4, `c"\`, "b")
+		wantClosed(t, s, sessions.Exclusion{Profiles: []string{"once"}}, 9, 3, `c"\`, "b", "a")
+		wantClosed(t, s, sessions.Exclusion{IDs: []string{`c"\`, "left"}, Profiles: []string{"once"}}, 9, 2, "b", "a")
+		wantClosed(t, s, sessions.Exclusion{}, 0, 4)
+		open, err := s.Unclosed(t.Context(), alice)
+		if err != nil || len(open) != 2 || open[0].ID != "d" || open[1].ID != "left" || !open[0].Held || open[1].Executions != 1 {
+			t.Errorf("not closed: %+v, %v", open, err)
+		}
+	}
+}
+
+func wantClosed(t *testing.T, s sessions.Store, without sessions.Exclusion, limit, want int, last ...string) {
+	t.Helper()
+	n, named, err := s.Closed(t.Context(), alice, without, limit)
+	var ids []string
+	for _, name := range named {
+		ids = append(ids, name.ID)
+	}
+	if err != nil || n != want || !slices.Equal(ids, last) {
+		t.Errorf("without %+v there are %d, the last %q (%v), want %d, %q", without, n, ids, err, want, last)
+	}
+	if len(named) > 0 && named[0].ID != "once" && named[0].Used.Before(time.Now()) {
+		t.Errorf("%s was used at %v", named[0].ID, named[0].Used)
+	}
+}

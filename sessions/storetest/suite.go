@@ -52,6 +52,7 @@ func Run(t *testing.T, disk func(t *testing.T) Processes) {
 		{"cells whose end is not written down", testUnended},
 		{"when a session was used", testUsed},
 		{"images of sessions", testImages},
+		{"closed and not closed", testClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, disk(t)) })
 	}
