@@ -4,7 +4,10 @@ import (
 	"html"
 	"html/template"
 	"regexp"
+	"slices"
+	"sort"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/chroma/v2"
 	chromahtml "github.com/alecthomas/chroma/v2/formatters/html"
@@ -78,8 +81,8 @@ func magic(line string) template.HTML {
 // colour is code of a language that chroma knows, without an end of line that it does not have.
 func colour(language, source string) template.HTML {
 	escaped := func() template.HTML { return template.HTML(html.EscapeString(source)) }
-	lexer := lexers.Get(language)
-	if lexer == nil || language == "" || source == "" || len(source) > maxHighlighted {
+	lexer := languages()[strings.ToLower(language)]
+	if lexer == nil || source == "" || len(source) > maxHighlighted {
 		return escaped()
 	}
 	return guarded(escaped, func() (template.HTML, error) {
@@ -92,3 +95,36 @@ func colour(language, source string) template.HTML {
 		return template.HTML(b.String()), err
 	})
 }
+
+// languages are all that chroma knows, by their names, their other names and the endings of their files, in small letters. Chroma's
+// own way to find one compares a name that it does not know with every pattern of every language, which takes milliseconds.
+var languages = sync.OnceValue(func() map[string]chroma.Lexer {
+	all := map[string]chroma.Lexer{}
+	add := func(lexer chroma.Lexer, name string) {
+		if name = strings.ToLower(name); all[name] == nil {
+			all[name] = lexer
+		}
+	}
+	known := slices.Clone(lexers.GlobalLexerRegistry.Lexers)
+	for _, lexer := range known {
+		add(lexer, lexer.Config().Name)
+	}
+	for _, lexer := range known {
+		for _, alias := range lexer.Config().Aliases {
+			add(lexer, alias)
+		}
+	}
+	sort.Stable(chroma.PrioritisedLexers(known)) // of those whose files end alike
+	for _, patternsOf := range []func(*chroma.Config) []string{
+		func(c *chroma.Config) []string { return c.Filenames }, func(c *chroma.Config) []string { return c.AliasFilenames },
+	} {
+		for _, lexer := range known {
+			for _, pattern := range patternsOf(lexer.Config()) {
+				if ending, ok := strings.CutPrefix(pattern, "*."); ok && !strings.ContainsAny(ending, "*?[") {
+					add(lexer, ending)
+				}
+			}
+		}
+	}
+	return all
+})

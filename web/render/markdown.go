@@ -18,8 +18,16 @@ import (
 	"cellblock/web/render/tex"
 )
 
-// maxMarkdown bounds the Markdown that is made HTML of, in bytes.
-const maxMarkdown = 256 << 10
+const (
+	// maxMarkdown bounds the Markdown that is made HTML of, in bytes, and maxLinks its links: some texts take time that grows with the
+	// square of their length, such as links that are begun and never ended.
+	maxMarkdown, maxLinks = 64 << 10, 2000
+	// maxFormula bounds a formula in a text, in bytes, and with it how far each dollar is looked from for the one that closes it.
+	maxFormula = 4 << 10
+)
+
+// nested is a line that opens more quotations and lists within each other than anybody reads; each costs all that stands in it.
+var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:[>*+-]|[0-9]{1,9}[.)])){33}`)
 
 // markdown knows tables and formulas, and leaves HTML out.
 var markdown = goldmark.New(
@@ -32,7 +40,7 @@ var markdown = goldmark.New(
 // those that are in the text itself (data:).
 func Markdown(source string) template.HTML {
 	plain := func() template.HTML { return plainPre("text", source) }
-	if len(source) > maxMarkdown {
+	if len(source) > maxMarkdown || strings.Count(source, "](") > maxLinks || nested.MatchString(source) {
 		return plain()
 	}
 	return guarded(plain, func() (template.HTML, error) {
@@ -90,7 +98,7 @@ func (formulaParser) Trigger() []byte { return []byte{'$'} }
 
 func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, segment := block.Position()
-	rest := string(block.Value(text.NewSegment(segment.Start, blockEnd(block))))
+	rest := string(block.Value(text.NewSegment(segment.Start, min(blockEnd(block), segment.Start+maxFormula))))
 	source, length, display := findFormula(rest)
 	if length == 0 {
 		block.SetPosition(line, segment)
@@ -100,11 +108,11 @@ func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.
 	return &formula{source: source, display: display}
 }
 
-// blockEnd is where the lines of a block end in the source.
+// blockEnd is where the lines of a block end in the source, or a place that is too far away for a formula.
 func blockEnd(block text.Reader) int {
 	line, segment := block.Position()
 	end := segment.Stop
-	for {
+	for end < segment.Start+maxFormula {
 		block.AdvanceLine()
 		more, next := block.PeekLine()
 		if more == nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/chroma/v2/lexers"
+
 	"cellblock/kernels"
 )
 
@@ -65,12 +67,49 @@ func TestPicturesThatAreNone(t *testing.T) {
 	}
 }
 
+// Texts that would take time with the square of their length, half a minute for one output, are shown as they stand, or not looked at
+// for long.
+func TestHostileMarkdownIsCheap(t *testing.T) {
+	for _, part := range []string{"> ", "1. ", "- > ", "[a](", "$x$ ", "a\n$ "} {
+		checkSafe(t, part, Markdown(strings.Repeat(part, 12<<10/len(part))))
+	}
+	for source, shown := range map[string]bool{
+		strings.Repeat("> ", 32) + "x": true, strings.Repeat("> ", 33) + "x": false, "a\n" + strings.Repeat("1. ", 33) + "x": false,
+		strings.Repeat("> ", maxMarkdown): false, strings.Repeat("[a](b) ", maxLinks): true, strings.Repeat("[a](b) ", maxLinks+1): false,
+	} {
+		if made := string(Markdown(source)); strings.Contains(made, `class="markdown"`) != shown {
+			t.Errorf("%.80q became %.80q", source, made)
+		}
+	}
+	long := "$" + strings.Repeat("x", maxFormula-2) + "$"
+	if made := string(Markdown(long)); !strings.Contains(made, "<math") {
+		t.Error("a formula of the length that may be is none")
+	}
+	if made := string(Markdown("a $" + strings.Repeat("x", maxFormula-1) + "$")); strings.Contains(made, "<math") {
+		t.Error("a formula is looked for further than one may be long")
+	}
+}
+
+// A language is known by its name, its other names and its files' ending; one that is not is told at once.
+func TestLanguages(t *testing.T) {
+	for _, name := range []string{"python", "Python", "py", "bash", "sh", "r", "js", "typescript", "c++", "cpp", "csharp", "cs", "go", "yml", "toml", "sql", "tex"} {
+		if ours, theirs := languages()[strings.ToLower(name)], lexers.Get(name); ours == nil || ours.Config().Name != theirs.Config().Name {
+			t.Errorf("%s is not %s", name, theirs.Config().Name)
+		}
+	}
+	for _, name := range []string{"", "nosuch", "[gs]sed"} {
+		if languages()[name] != nil {
+			t.Errorf("%q is a language", name)
+		}
+	}
+}
+
 func FuzzRender(f *testing.F) {
 	for _, attack := range attacks {
 		f.Add(attack)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 2000 {
+		if len(text) > 500 { // each is made in thirty ways
 			return
 		}
 		for name, made := range all(text) {
