@@ -91,6 +91,9 @@ func dataFirst(rows []variableRow) {
 
 func rowOfVariable(one sessions.Variable) variableRow {
 	row := variableRow{Name: clipText(one.Name, maxValue), Type: clipText(one.Type, maxValue), Preview: clipText(one.Preview, maxValue)}
+	if row.Type == "builtin_function_or_method" {
+		row.Type = "function" // to its user it is one
+	}
 	if toolTypes[one.Type] == 1 {
 		row.Preview = strings.TrimPrefix(row.Preview, row.Name) // which stands beside it
 	}

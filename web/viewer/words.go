@@ -34,7 +34,7 @@ func hintForPeople(hint string) string {
 // bodyForPeople is what people are told of an error: whole sentences, which can stand one behind the other.
 func bodyForPeople(err error) fault.Body {
 	body := fault.BodyOf(err)
-	body.Message = sentence(body.Message)
+	body.Message = sentence(strings.TrimPrefix(body.Message, "session_id: ")) // the form calls it a name
 	body.Hint = sentence(hintForPeople(body.Hint))
 	return body
 }

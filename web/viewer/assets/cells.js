@@ -6,6 +6,7 @@ import {get} from './send.js';
 import {keys} from './keys.js';
 import {unfold, refold} from './fold.js';
 import {enlarge} from './lightbox.js';
+import {sayBroken} from './broken.js';
 import {attempt} from './toast.js';
 
 const size = 50, most = 8, guess = 160; // cells of a block, blocks that are filled, pixels of a cell nobody has seen
@@ -251,6 +252,7 @@ keys({
 });
 
 for (const node of list.querySelectorAll('.block')) adopt(node);
+sayBroken(list);
 const asked = () => Number(location.hash.match(/^#c(\d+)$/)?.[1]);
 addEventListener('hashchange', () => { if (asked()) goTo(asked()); });
 if (asked()) goTo(asked()); else follow(true);

@@ -28,16 +28,31 @@ function choose(content) {
     take();
     if (name.required) name.focus();
   });
-  get('/images').then((all) => {
-    choices = all;
+  const wrong = Object.assign(document.createElement('p'), {className: 'problem', hidden: true});
+  wrong.setAttribute('role', 'status');
+  name.parentElement.after(wrong);
+  const look = async () => {
+    try {
+      choices = await get('/images');
+    } catch (error) { // one can be named still
+      const again = Object.assign(document.createElement('button'), {type: 'button', textContent: 'Try again', onclick: look});
+      wrong.replaceChildren(`Which images there are is not known. ${problem(error)} `, again);
+      wrong.hidden = name.parentElement.hidden = false;
+      name.placeholder = own.text;
+      return;
+    }
+    const named = name.value;
+    name.placeholder = '';
     offer();
-  }, (error) => { // one can be named still
-    const wrong = Object.assign(document.createElement('p'), {className: 'problem', textContent: `Which images there are is not known. ${problem(error)}`});
-    wrong.setAttribute('role', 'status');
-    name.parentElement.after(wrong);
-    name.placeholder = own.text;
-    name.parentElement.hidden = false;
-  });
+    if (named && choices[language.value]) {
+      list.value = other;
+      take();
+      name.value = named;
+    }
+    if (wrong.contains(document.activeElement)) list.focus(); // the button goes
+    wrong.hidden = true;
+  };
+  look();
 }
 
 // beginSession asks what session is to be made, and makes it; it resolves to its id, or to nothing if none is wanted.

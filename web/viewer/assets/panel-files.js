@@ -4,6 +4,7 @@ import {attempt, tell} from './toast.js';
 import {confirm} from './dialog.js';
 import {fragment} from './fragment.js';
 import {Part} from './panel-part.js';
+import {sayBroken} from './broken.js';
 import {Uploads} from './upload.js';
 
 class Files extends Part {
@@ -14,6 +15,7 @@ class Files extends Part {
     this.box = document.getElementById('panel-files');
     this.preview = document.getElementById('preview');
     this.box.addEventListener('click', (event) => this.click(event));
+    sayBroken(this.preview);
     this.preview.addEventListener('close', () => this.preview.replaceChildren());
     if ('mayWrite' in this.box.dataset) this.take(panel);
   }
