@@ -168,36 +168,50 @@ var (
 
 // checkProfiles refuses profiles under which no kernel comes up, or one could take more than it is given.
 func (c *Config) checkProfiles() error {
-	var writable []kernels.Mount
 	if err := c.Profiles[sessions.DefaultProfile].check(sessions.DefaultProfile); err != nil {
 		return err // before those that have it from there
 	}
+	anyMounts := false
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		p := c.Profiles[name]
-		if err := p.check(name); err != nil {
+		if err := c.Profiles[name].check(name); err != nil {
 			return err
 		}
-		if err := c.checkMounts(name, p); err != nil {
-			return err
-		}
-		writable = append(writable, slices.DeleteFunc(p.mounts(), func(m kernels.Mount) bool { return !m.Writable })...)
+		anyMounts = anyMounts || len(c.Profiles[name].Mounts) > 0
 	}
-	for name, p := range c.Profiles {
-		if err := mounts.Below(p.mounts(), writable); err != nil {
-			return fault.New(fault.Invalid, "configuration: profiles.%s.mounts: %w", name, err).WithHint("%s", fault.Hint(err))
+	if !anyMounts {
+		return nil
+	}
+	roots, profiles := c.MountRoots, maps.Clone(c.Profiles)
+	err := mounts.Patiently(func() error { return checkMounts(roots, profiles) })
+	if fault.KindOf(err) == fault.Unavailable {
+		return fault.New(fault.Unavailable, "configuration: mounts of profiles: %w", err).WithHint("%s", fault.Hint(err))
+	}
+	return err
+}
+
+// checkMounts refuses mounts that may not be. It looks at their folders, which may hang.
+func checkMounts(roots []string, profiles map[string]ProfileConfig) error {
+	var writable []kernels.Mount
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		all := profiles[name].mounts()
+		if len(all) == 0 {
+			continue
+		}
+		if _, err := mounts.Resolve(roots, all); err != nil {
+			return mountsError(name, err)
+		}
+		writable = append(writable, slices.DeleteFunc(all, func(m kernels.Mount) bool { return !m.Writable })...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		if err := mounts.Below(profiles[name].mounts(), writable); err != nil {
+			return mountsError(name, err)
 		}
 	}
 	return nil
 }
 
-func (c *Config) checkMounts(name string, p ProfileConfig) error {
-	if len(p.Mounts) == 0 {
-		return nil
-	}
-	if _, err := mounts.Resolve(c.MountRoots, p.mounts()); err != nil {
-		return fault.New(fault.Invalid, "configuration: profiles.%s.mounts: %w", name, err).WithHint("%s", fault.Hint(err))
-	}
-	return nil
+func mountsError(profile string, err error) error {
+	return fault.New(fault.Invalid, "configuration: profiles.%s.mounts: %w", profile, err).WithHint("%s", fault.Hint(err))
 }
 
 // check refuses limits under which no kernel comes up: what would then fail says nothing of the reason.

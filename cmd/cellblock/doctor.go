@@ -21,6 +21,7 @@ import (
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
 	"cellblock/kernels/local"
+	"cellblock/kernels/mounts"
 	"cellblock/sessions"
 )
 
@@ -296,6 +297,15 @@ func (d doctor) local(readOnly []string) (p *local.Provisioner, done func(), err
 }
 
 func (d doctor) data(context.Context) finding {
+	found := make(chan finding, 1)
+	if err := mounts.Patiently(func() error { found <- d.folders(); return nil }); err != nil {
+		return finding{name: "data", err: err}
+	}
+	return <-found
+}
+
+// folders looks at those that the server writes to, which may hang.
+func (d doctor) folders() finding {
 	f := finding{name: "data", found: d.cfg.DataDir}
 	there, err := probeFolder(d.cfg.DataDir)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"cellblock/egress"
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/kernels/mounts"
 )
 
 // profiles says which profiles there are, what each gives, and which cannot be had here.
@@ -20,12 +21,17 @@ func (d doctor) profiles(ctx context.Context) finding {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(d.cfg.Profiles)) {
 		p := d.cfg.Profiles[name]
-		doubt, err := check(kernels.Spec{Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices})
+		doubts := make(chan error, 1)
+		err := mounts.Patiently(func() error {
+			doubt, err := check(kernels.Spec{Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices})
+			doubts <- doubt
+			return err
+		})
 		if err != nil {
 			f.notes = append(f.notes, strings.TrimSuffix(fmt.Sprintf("NOT HERE: %s: %v. %s", name, err, fault.Hint(err)), " "))
 			continue
 		}
-		if doubt != nil {
+		if doubt := <-doubts; doubt != nil {
 			f.notes = append(f.notes, fmt.Sprintf("%s: %v. %s", name, doubt, fault.Hint(doubt)))
 		}
 		found = append(found, p.describe(name))
