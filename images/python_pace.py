@@ -1,11 +1,14 @@
 # Spares every cell what ipykernel does for clients that read one channel after the other, for logs that nobody reads, and
 # over and over. Ours waits for the end of both channels.
 import functools
+import json
 import logging
 from datetime import datetime
 
 import jupyter_client.jsonutil as jsonutil
 from ipykernel import ipkernel, kernelbase
+from IPython.core import formatters
+from jupyter_client.session import json_packer
 
 
 async def nothing():
@@ -26,6 +29,27 @@ def announces_itself(request):  # by an execute_input, before any code of the us
     return request.get("header", {}).get("msg_type") == "execute_request" and isinstance(content, dict) and content.get("silent") is False
 
 
+class Packer:
+    # Makes JSON of the parts of messages as jupyter_client does. What all messages of a cell have, its header, is made once.
+    encode = json.JSONEncoder(default=jsonutil.json_default, ensure_ascii=False, allow_nan=False).encode
+    header, packed = None, b""
+
+    def expect(self, header):
+        self.header = None
+        self.packed = self(header)
+        self.header = header
+
+    def __call__(self, part):
+        if part is self.header:
+            return self.packed
+        if part == {}:
+            return b"{}"
+        try:
+            return self.encode(part).encode("utf8", errors="surrogateescape")
+        except (TypeError, ValueError):
+            return json_packer(part)  # it knows what else may be done
+
+
 def send_busy_with_the_next(kernel):
     thread, publish = getattr(kernel, "iopub_thread", None), kernel._publish_status
     if not all(hasattr(thread, name) for name in ("_events", "_really_send", "thread")):
@@ -37,9 +61,43 @@ def send_busy_with_the_next(kernel):
         request = kernel.get_parent("shell")
         if kernel._aborting or not announces_itself(request):
             return publish(status, channel)
+        if isinstance(kernel.session.pack, Packer):
+            kernel.session.pack.expect(request["header"])
         kernel.session.send(QuietSocket(thread), "status", {"execution_state": "busy"}, parent=request, ident=kernel._topic("status"))
 
     kernel._publish_status = publish_status
+
+
+def transform_once(shell):
+    # do_execute asks what a cell is in plain Python, and run_cell asks again before anything else is done.
+    transform, last = shell.transform_cell, []
+
+    def transform_cell(raw_cell):
+        if last and last[0] is raw_cell:
+            return last[1]
+        plain = transform(raw_cell)
+        last[:] = raw_cell, plain
+        return plain
+
+    shell.transform_cell = transform_cell
+    shell.events.register("pre_execute", last.clear)  # a cell may change how cells are transformed
+
+
+def format_directly():
+    # A dozen times a result, the decorator of formatters matches arguments with a signature; they have the right order as they are.
+    catch = getattr(formatters.catch_format_error, "__wrapped__", None)
+
+    def direct(method):
+        @functools.wraps(method)
+        def call(formatter, obj, *args, **options):
+            return catch(method, formatter, obj, *args, **options)
+
+        return call
+
+    for cls in vars(formatters).values():
+        decorated = isinstance(cls, type) and getattr(cls.__dict__.get("__call__"), "__wrapped__", None)
+        if catch and decorated:
+            cls.__call__ = direct(decorated)
 
 
 def remember_signatures():
@@ -66,6 +124,10 @@ def keep_pace(kernel):
     kernel._execute_sleep = 0  # before each reply
     kernel._flush_control_queue = nothing  # before each request: control has a thread of its own
     kernel.log.setLevel(max(kernel.log.level, logging.WARNING))  # its handlers drop the rest when all of it is made
+    if kernel.session.pack is json_packer:
+        kernel.session.pack = Packer()
     send_busy_with_the_next(kernel)
+    transform_once(kernel.shell)
+    format_directly()
     remember_signatures()
     jsonutil.parse_date = parse_date

@@ -23,6 +23,7 @@ var outputCases = []suiteCase{
 	{"item 5: input without anybody to answer fails at once", real, testNoInput},
 	{"output that is on its way is not forgotten", real, testOutputOnItsWay},
 	{"a cell costs no more than it must", real, testCellCost},
+	{"what cells are spared is not missed", real, testSpared},
 	{"the garbage collector passes over the kernel itself", real, testCollector},
 	{"figures in every format", real, testFigures},
 	{"item 11: a thread's late output reaches its execution", real, testLateOutput},
@@ -121,6 +122,36 @@ thread.schedule = lambda work: (asked.append(work), schedule(work))[1]`)
 	if said := b.handle.Logs(f.ctx()); strings.Contains(said, "debug") {
 		f.Errorf("the kernel says %q", said)
 	}
+}
+
+// testSpared does what the short ways for most cells must not get wrong: how cells are transformed may change from one to the
+// next and within one, formatters take options and may fail, and what is no JSON is shown all the same.
+func testSpared(f *suite) {
+	b := f.launch()
+	b.python(`
+def dozen(lines): return [line.replace("twelve", "12") for line in lines]
+get_ipython().input_transformers_cleanup.append(dozen)`)
+	b.want("print(twelve)", "12")
+	b.want(`
+import asyncio
+await asyncio.sleep(0)
+get_ipython().input_transformers_cleanup.remove(dozen)
+print("twel" "ve" in get_ipython().transform_cell(get_ipython().history_manager.input_hist_raw[-1])) # twelve`, "True")
+	b.want(`
+class Shown:
+    def _repr_html_(self): return "<b>html</b>"
+    def _repr_markdown_(self): raise RuntimeError("no such thing")
+    def __repr__(self): return "text"
+data, _ = get_ipython().display_formatter.format(Shown(), include=["text/plain", "text/html"])
+print(data, get_ipython().display_formatter.formatters["text/html"](obj=Shown()))`, "{'text/plain': 'text', 'text/html': '<b>html</b>'} <b>html</b>")
+	b.want(`
+try:
+    get_ipython().display_formatter.format(Shown())
+finally:
+    print("formatted")
+import warnings
+warnings.simplefilter("ignore") # jupyter_client's, of what comes next
+display({"application/json": float("nan"), "text/plain": "odd \udc80"}, raw=True)`, "formatted\nodd \ufffd")
 }
 
 // testCollector wants what the kernel consists of to be out of the collector's sight, and what cells make in it.
