@@ -7,23 +7,19 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"cellblock/internal/fault"
+	_ "cellblock/internal/heapfloor"
 	"cellblock/internal/nearest"
-	_ "cellblock/internal/timerslack/first"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
-	if slices.Contains(os.Args, "serve") || slices.Contains(os.Args, "stdio") {
-		raiseHeapFloor()
-	}
 	switch err := newRoot().Execute(); {
 	case errors.Is(err, errCellFailed):
 		os.Exit(1)

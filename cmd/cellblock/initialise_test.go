@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// While a server's packages are initialised the garbage collector runs once, when the heap's floor is laid: garbage of 11 MB is less than that.
+func TestNoCollectionBeforeMain(t *testing.T) {
+	collections := func(arg string) int {
+		cmd := exec.Command(os.Args[0], "-test.run=^$", arg)
+		cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1", "GOGC=100", "GOMEMLIMIT=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return strings.Count("\n"+string(out), "\ngc ")
+	}
+	if without, with := collections("version"), collections("serve"); with > 1 || without < 2 {
+		t.Errorf("the collector ran %d times for a server, %d times for another command", with, without)
+	}
+}
