@@ -69,10 +69,14 @@ func (s setting) host(t testing.TB) string {
 	return host
 }
 
-// onEach runs f on every setting of which the engine is there.
+// onEach runs f on every setting of which the engine is there, side by side: mostly it waits. Nothing may come behind it in a
+// test.
 func onEach(t *testing.T, f func(t *testing.T, s setting, host string)) {
 	for _, s := range settings {
-		t.Run(s.name, func(t *testing.T) { f(t, s, s.host(t)) })
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, s, s.host(t))
+		})
 	}
 }
 

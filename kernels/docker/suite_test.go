@@ -22,6 +22,7 @@ func TestSuite(t *testing.T) {
 			continue // the suite looks into the workspace from outside
 		}
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel() // it waits for engines and kernels, mostly
 			host := s.host(t)
 			python := kernelstest.Python
 			python.Env = maps.Clone(python.Env)

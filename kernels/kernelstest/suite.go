@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,13 +34,15 @@ type Setup struct {
 	Carried bool
 }
 
-// TestProvisioner is the suite that every provisioner passes. Each case says in its name what a user relies on.
+// TestProvisioner is the suite that every provisioner passes. Each case says in its name what a user relies on. It goes on
+// when it has returned, as parallel subtests do: what it needs is released in t.Cleanup.
 func TestProvisioner(t *testing.T, s Setup) {
 	for _, group := range []struct {
 		name  string
 		cases []suiteCase
 	}{{"life", lifeCases}, {"end", endCases}, {"fail", failCases}, {"limits", limitCases}, {"isolation", isolationCases}, {"egress", egressCases}, {"output", outputCases}} {
 		t.Run(group.name, func(t *testing.T) {
+			t.Parallel() // each case has an installation of its own, and mostly waits
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 			}
@@ -70,11 +74,20 @@ func (c suiteCase) run(t *testing.T, s Setup) {
 	}
 	dir := ShortDir(t)
 	f := &suite{T: t, s: s, dir: dir}
-	f.secret = rand.Text()
-	t.Setenv("CELLBLOCK_TEST_SECRET", f.secret)
+	f.secret = secretOfServer()
 	f.p = f.provisioner()
 	c.test(f)
 }
+
+// secretOfServer puts a secret into the environment of whoever launches the kernels, for all cases, and returns it. It stays:
+// suites may run side by side.
+var secretOfServer = sync.OnceValue(func() string {
+	secret := rand.Text()
+	if err := os.Setenv("CELLBLOCK_TEST_SECRET", secret); err != nil {
+		panic(err)
+	}
+	return secret
+})
 
 // suite is one case at work: an installation with a provisioner.
 type suite struct {
