@@ -7,6 +7,7 @@ import (
 
 // Bad input: each a clear error that names the field and the rule, and nothing is started for it.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	s := start(t, "auto")
 	c := s.Connect(t, s.Token(t), false)
 	tests := map[string]struct {

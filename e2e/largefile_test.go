@@ -10,6 +10,7 @@ import (
 
 // Files of any size go into a workspace and come out again; nothing of this machine is overwritten unless that is meant.
 func TestLargeFilesByCommand(t *testing.T) {
+	t.Parallel()
 	s := start(t, "local")
 	env, folder := []string{"CELLBLOCK_URL=" + s.URL}, t.TempDir()
 	files := func(want int, args ...string) string {

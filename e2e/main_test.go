@@ -15,8 +15,10 @@ import (
 
 func TestMain(m *testing.M) { rig.Main(m) }
 
-// eachRuntime runs a test on every way to run kernels, side by side: mostly it waits. Nothing may come behind it in a test.
+// eachRuntime runs a test on every way to run kernels, side by side and beside other such tests: mostly they wait. Nothing may
+// come behind it in a test.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
+	t.Parallel()
 	for _, name := range rig.Runtimes(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

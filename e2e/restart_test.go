@@ -261,12 +261,14 @@ def later():
     for i in range(20):
         print('late', i, flush=True)
         time.sleep(0.2)
+    open('printed', 'w').close()
 threading.Thread(target=later).start()`)
 		python(t, c, "flood", "import os, time")
 		begin(t, c, "flood", `print('first', flush=True)
 while not os.path.exists('go'): time.sleep(0.05)
 for i in range(60_000): print(i, 'x' * 1000)
-print('last')`)
+print('last')
+open('printed', 'w').close()`)
 		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "flood", 2), "first") })
 		waitFor(t, func() bool { return strings.Contains(wholeOutput(t, c, "late", 1), "late 3") })
 		folders, err := filepath.Glob(filepath.Join(dir, "workspaces", "*"))
@@ -281,7 +283,10 @@ print('last')`)
 				}
 			}
 		}
-		time.Sleep(8 * time.Second) // what there is to print is printed
+		waitFor(t, func() bool { // both have printed what there is to print
+			printed, err := filepath.Glob(filepath.Join(dir, "workspaces", "*", "printed"))
+			return err == nil && len(printed) == 2
+		})
 
 		s = startIn(t, dir, runtime)
 		c = s.Connect(t, token, false)
