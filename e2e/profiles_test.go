@@ -33,9 +33,9 @@ func profilesFile(t *testing.T) string {
 // mustRun is a cell that must end well, and say something.
 func mustRun(t *testing.T, c *rig.Client, args map[string]any, says ...string) rig.Result {
 	t.Helper()
-	r, err := c.Call(t.Context(), "execute_python", args, nil)
-	if err != nil || r.IsError {
-		t.Fatalf("%v: %+v, %v", args, r, err)
+	r := call(t, c, "execute_python", args)
+	if r.IsError {
+		t.Fatalf("%v: %+v", args, r)
 	}
 	wantText(t, r.Text, says...)
 	return r

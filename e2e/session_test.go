@@ -180,7 +180,7 @@ func TestConcurrentCalls(t *testing.T) {
 				defer wg.Done()
 				session := fmt.Sprintf("s%d", i%3)
 				r, err := c.Call(t.Context(), "execute_python", map[string]any{
-					"code": fmt.Sprintf("seen = globals().get('seen', 0) + 1; print('call %d')", i), "session_id": session,
+					"code": fmt.Sprintf("seen = globals().get('seen', 0) + 1; print('call %d')", i), "session_id": session, "wait_seconds": 120,
 				}, nil)
 				if err != nil || r.IsError || !strings.Contains(r.Text, fmt.Sprintf("call %d", i)) {
 					t.Errorf("call %d: %v %s", i, err, r.Text)
