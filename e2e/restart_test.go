@@ -206,7 +206,7 @@ func TestCallsDuringTheStartWait(t *testing.T) {
 		answered := make(chan rig.Result, 1)
 		go func() {
 			for {
-				r, err := c.Call(t.Context(), "execute_python", map[string]any{"session_id": "waits", "code": "print('x is', x)"}, nil)
+				r, err := c.Call(t.Context(), "execute_python", map[string]any{"session_id": "waits", "wait_seconds": 120, "code": "print('x is', x)"}, nil)
 				if err == nil || t.Context().Err() != nil {
 					answered <- r
 					return

@@ -128,7 +128,7 @@ func TestSessionTools(t *testing.T) {
 		go func() {
 			defer running.Done()
 			r, err := c.Call(t.Context(), "execute_python", map[string]any{
-				"code": "import time\nfor i in range(600): time.sleep(1)", "session_id": "one",
+				"code": "import time\nfor i in range(600): time.sleep(1)", "session_id": "one", "wait_seconds": 120,
 			}, nil)
 			if err != nil || !r.IsError || !strings.Contains(r.Text, "KeyboardInterrupt") {
 				t.Errorf("the interrupted cell: %v\n%s", err, r.Text)

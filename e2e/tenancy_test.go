@@ -217,7 +217,7 @@ func work(t *testing.T, clients ...*rig.Client) (stop func()) {
 				default:
 				}
 				code := fmt.Sprintf("own = globals().get('own', %q); open('own.txt', 'w').write(own); print(own, open('own.txt').read(), %d)", mine, i)
-				got, err := c.Call(t.Context(), "execute_python", map[string]any{"session_id": "both", "code": code}, nil)
+				got, err := c.Call(t.Context(), "execute_python", map[string]any{"session_id": "both", "wait_seconds": 120, "code": code}, nil)
 				if want := fmt.Sprintf("%s %s %d", mine, mine, i); err != nil || !strings.Contains(got.Text, want) {
 					t.Errorf("owner %d, cell %d: %v %s", n, i, err, got.Text)
 					return
