@@ -116,8 +116,8 @@ func TestCellsObeyTheNextServer(t *testing.T) {
 			t.Error(r.Text)
 		}
 		wantText(t, getExecution(t, c, "stopped", 2, 30).Text, "KeyboardInterrupt", "Variables are kept")
-		wantText(t, getExecution(t, c, "overdue", 2, 30).Text, "its timeout of 12", "Variables are kept")
-		if took := time.Since(begun); took < 12*time.Second || took > 25*time.Second {
+		wantText(t, getExecution(t, c, "overdue", 2, 60).Text, "its timeout of 12", "Variables are kept")
+		if took := time.Since(begun); took < 12*time.Second || took > time.Minute { // the machine may be busy
 			t.Errorf("a cell with 12 seconds ended after %v", took)
 		}
 		wantText(t, getExecution(t, c, "ended", 2, 30).Text, "in time", "cell 2 · ok")
