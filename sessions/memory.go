@@ -32,10 +32,11 @@ func newHostMemory(engine bool) *hostMemory {
 // room returns how much memory there is, and how much of it can be had without swapping, in bytes; -1 for what is not known.
 func (h *hostMemory) room() (total, free int64) {
 	total, free = -1, -1
-	if n, ok := field(h.proc, "meminfo", "MemTotal:"); ok {
+	meminfo := lines(h.proc, "meminfo")
+	if n, ok := field(meminfo, "MemTotal:"); ok {
 		total = n << 10
 	}
-	if n, ok := field(h.proc, "meminfo", "MemAvailable:"); ok {
+	if n, ok := field(meminfo, "MemAvailable:"); ok {
 		free = n << 10
 	}
 	for _, g := range []struct{ limit, used, stat, cache string }{
@@ -43,9 +44,12 @@ func (h *hostMemory) room() (total, free int64) {
 		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"}, // v1
 	} {
 		limit, limited := number(h.cgroups, g.limit)
+		if !limited { // then what is used, for which the kernel of the host adds up all groups, says nothing
+			continue
+		}
 		used, known := number(h.cgroups, g.used)
-		cache, _ := field(h.cgroups, g.stat, g.cache) // files that can be dropped
-		if left := max(limit-used+cache, 0); limited && known && (free < 0 || left < free) {
+		cache, _ := field(lines(h.cgroups, g.stat), g.cache) // files that can be dropped
+		if left := max(limit-used+cache, 0); known && (free < 0 || left < free) {
 			total, free = limit, left
 		}
 	}
@@ -105,9 +109,9 @@ func number(dir fs.FS, name string) (n int64, ok bool) {
 	return 0, false
 }
 
-// field reads the number behind a name.
-func field(dir fs.FS, name, key string) (n int64, ok bool) {
-	for _, line := range lines(dir, name) {
+// field finds the number behind a name.
+func field(lines []string, key string) (n int64, ok bool) {
+	for _, line := range lines {
 		if rest, found := strings.CutPrefix(line, key); found {
 			_, err := fmt.Sscan(rest, &n)
 			return n, err == nil

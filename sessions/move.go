@@ -257,11 +257,7 @@ func moveEntries(from, to string) error {
 			return err
 		}
 		for _, entry := range entries {
-			target := filepath.Join(to, entry.Name())
-			if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: %w", target, fs.ErrExist)
-			}
-			if err := os.Rename(filepath.Join(from, entry.Name()), target); err != nil {
+			if err := renameNew(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
 				return err
 			}
 		}
@@ -270,6 +266,14 @@ func moveEntries(from, to string) error {
 		}
 	}
 	return fmt.Errorf("%s does not get empty", from)
+}
+
+// lookAndRename is renameNew where the system cannot do both in one step.
+func lookAndRename(from, to string) error {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", to, fs.ErrExist)
+	}
+	return os.Rename(from, to)
 }
 
 // countEntries counts what is in a folder, up to most.

@@ -1,7 +1,9 @@
 package sessions
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -161,6 +163,30 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What has a name already keeps it, whether the system sees to that or not.
+func TestRenameReplacesNothing(t *testing.T) {
+	for name, rename := range map[string]func(from, to string) error{"in one step": renameNew, "after a look": lookAndRename} {
+		dir := t.TempDir()
+		a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+		put(t, a)
+		put(t, b)
+		if err := os.Symlink("nowhere", c); err != nil {
+			t.Fatal(err)
+		}
+		for _, taken := range []string{b, c} {
+			if err := rename(a, taken); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%s, over %s: %v", name, taken, err)
+			}
+		}
+		if text, err := os.ReadFile(b); err != nil || string(text) != b {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		if err := rename(c, filepath.Join(dir, "d")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // Folders of kernels that were in a killed process's pool go; those of a process that lives stay.

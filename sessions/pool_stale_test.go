@@ -58,6 +58,33 @@ func TestPoolChecksBeforeItGives(t *testing.T) {
 	}
 }
 
+// The check that begins with a session serves its first kernel only, of which it was, and not for long.
+func TestPoolCheckIsOfOneKernelAndOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{}
+		m := pooledManager(t, p, 2)
+		defer m.Shutdown(context.Background())
+		choice := Choice{Language: "python", Profile: DefaultProfile}
+		check := m.pool.checkFirst(choice)
+		first, second := m.pool.pop(choice), m.pool.pop(choice)
+		if first == nil || second == nil || !check.serves(first) || check.serves(second) {
+			t.Error("it is not of the first kernel alone")
+		}
+		if err := <-check.result; err != nil {
+			t.Error(err)
+		}
+		if time.Sleep(checkTime); check.serves(first) {
+			t.Error("it is believed for ever")
+		}
+		if none := m.pool.checkFirst(Choice{Language: "cobol"}); none.serves(first) {
+			t.Error("a check of nothing serves")
+		}
+		for _, k := range []*pooled{first, second} {
+			m.pool.throwAway(k, "")
+		}
+	})
+}
+
 // While the engine does not answer nothing can be launched: what is ready is worth the more.
 func TestPoolServesWhileTheImageCannotBeLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -160,6 +160,36 @@ func (p *pool) check(ctx context.Context, k *pooled) error {
 	return err
 }
 
+// checking is a check that has begun.
+type checking struct {
+	kernel *pooled
+	began  time.Time
+	result chan error // once
+}
+
+// startCheck begins a check, which ends by itself.
+func (p *pool) startCheck(k *pooled) *checking {
+	c := &checking{kernel: k, began: time.Now(), result: make(chan error, 1)}
+	p.m.running.Go(func() { c.result <- p.check(p.ctx, k) })
+	return c
+}
+
+// checkFirst begins to check the kernel that a session of a choice would get now, nil if there is none: it will want it when it
+// knows its past.
+func (p *pool) checkFirst(choice Choice) *checking {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if shelf := p.shelves[choice]; shelf != nil && len(shelf.ready) > 0 {
+		return p.startCheck(shelf.ready[0])
+	}
+	return nil
+}
+
+// serves tells whether a check is of that kernel, and says still how it is.
+func (c *checking) serves(k *pooled) bool {
+	return c != nil && c.kernel == k && time.Since(c.began) < checkTime
+}
+
 // image returns what an image's name stands for now, where that can be told.
 func (p *pool) image(ctx context.Context, name string) string {
 	if images, ok := p.m.cfg.Provisioner.(kernels.ImageIdentifier); ok {
@@ -192,10 +222,12 @@ func (s *session) adopt(ctx context.Context) bool {
 	}
 	for k := m.pool.pop(s.choice); k != nil; k = m.pool.pop(s.choice) {
 		// The kernel is checked while it gets the files: they would be at home in the folder without it, too.
-		checked := make(chan error, 1)
-		go func() { checked <- m.pool.check(ctx, k) }()
+		check := s.checking
+		if s.checking = nil; !check.serves(k) {
+			check = m.pool.startCheck(k)
+		}
 		used, ran, giveErr := m.workspaces.give(s.key, s.choice.Language, k.folder)
-		if err := errors.Join(<-checked, giveErr); err != nil {
+		if err := errors.Join(<-check.result, giveErr); err != nil {
 			m.running.Go(func() { m.pool.throwAway(k, err.Error()) })
 		} else {
 			s.takeOver(k, used, ran)

@@ -62,6 +62,7 @@ func (s *session) send(ctx context.Context, o order) answer {
 // run is the session's one goroutine. It alone touches the kernel.
 func (s *session) run() {
 	defer s.end()
+	s.checking = s.manager.pool.checkFirst(s.choice)
 	s.lookBack()
 	if s.after != nil {
 		<-s.after
