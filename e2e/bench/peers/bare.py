@@ -35,7 +35,10 @@ def execute(client, code):
         raise RuntimeError(reply["content"])
 
 
-def stop(manager, client):
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-    shutil.rmtree(os.path.dirname(manager.ip))
+def stop(*kernels):
+    """Ends what start has returned. What ends a kernel runs its client's callbacks, so all of those are closed after that."""
+    for manager, _ in kernels:
+        manager.shutdown_kernel(now=True)
+    for manager, client in kernels:
+        client.stop_channels()
+        shutil.rmtree(os.path.dirname(manager.ip))

@@ -35,5 +35,4 @@ try:
             parts = [pool.submit(work, kernel, task, first + i * task["interval"] / n) for i, kernel in enumerate(kernels)]
             print(json.dumps([ms for part in parts for ms in part.result()]), flush=True)
 finally:
-    for kernel in kernels:
-        bare.stop(*kernel)
+    bare.stop(*kernels)

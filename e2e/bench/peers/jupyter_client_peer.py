@@ -14,4 +14,4 @@ manager, client = bare.start(json.loads(sys.argv[1]))
 try:
     lines.serve(lambda code: bare.execute(client, code))
 finally:
-    bare.stop(manager, client)
+    bare.stop((manager, client))

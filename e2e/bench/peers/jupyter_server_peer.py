@@ -87,5 +87,5 @@ server = start_server(json.loads(sys.argv[1]), sys.argv[2], port)
 try:
     lines.serve(Kernel(port, new_kernel(port)).execute)
 finally:
-    server.kill()
+    server.terminate()  # it ends its kernel, too
     server.wait()
