@@ -74,9 +74,10 @@ func (v *Viewer) subscriptions(list []wanted, who visit) (subscriptions []live.S
 	return subscriptions, nil
 }
 
-// liveState tells a page whose stream was refused that it is signed in, or, by its status, that it is not.
-func (v *Viewer) liveState(w http.ResponseWriter, _ *http.Request, _ visit) error {
-	return writeJSON(w, http.StatusOK, map[string]any{})
+// liveState tells a page whose stream was refused, or whose sign-in has ended, who is signed in now; by its status, that nobody is.
+func (v *Viewer) liveState(w http.ResponseWriter, _ *http.Request, who visit) error {
+	w.Header().Set("Cache-Control", "no-store")
+	return writeJSON(w, http.StatusOK, map[string]any{"visitor": who.Mark(), "csrf": who.CSRF(), "left": who.Left()})
 }
 
 // holds tells whether who listens to a stream, or has cells run again, still may: signed in, with a token that holds.

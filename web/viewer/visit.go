@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +31,15 @@ func (who visit) CSRF() string {
 	}
 	return who.signIn.CSRF()
 }
+
+// Mark tells visitors apart, and the same visitor with other scopes; it tells nothing else.
+func (who visit) Mark() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", who.Issuer, who.Subject, slices.Sorted(slices.Values(who.Scopes))))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Left is how long the sign-in lasts from now on, in seconds.
+func (who visit) Left() int64 { return int64(time.Until(who.signIn.Expires).Seconds()) }
 
 // can tells whether the visitor has a scope.
 func (who visit) can(scope string) bool { return who.Has(scope) }

@@ -31,7 +31,12 @@ globalThis.onconnect = ({ports: [port]}) => {
   if (link) port.postMessage({link});
   port.onmessage = ({data}) => {
     if (data.csrf) {
-      stream.csrf = data.csrf;
+      if (link === 'signedout') { // and is signed in again
+        link = '';
+        stream.resume(data.csrf);
+      } else {
+        stream.csrf = data.csrf;
+      }
     } else if (data.add) {
       ports.add(port);
       owners.set(data.add.id, port);

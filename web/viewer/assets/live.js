@@ -1,10 +1,10 @@
 // subscribe follows a topic from a cursor on, '' for its beginning, and calls heard(event, data) for each of its events, in
 // order, none twice. It returns a function that ends it. All tabs of a browser share one connection.
 import {script} from './fragment.js';
+import {csrf, onSignedIn, signedOut} from './signed-out.js';
 import {Stream} from './stream.js';
 
 const subscriptions = new Map(); // id → {topic, after, heard}
-const csrf = document.querySelector('meta[name=csrf]').content;
 const linkHearers = new Set();
 let up = true;
 
@@ -37,10 +37,7 @@ function deliver(id, event, data, after) {
 }
 
 function linked(state) {
-  if (state === 'signedout') {
-    location.reload(); // to the page to sign in
-    return;
-  }
+  if (state === 'signedout') signedOut();
   up = state === 'up';
   for (const heard of linkHearers) heard(up);
 }
@@ -53,13 +50,16 @@ function open() {
       // then each page has its own
     }
   }
-  return Object.assign(new Stream(deliver, linked), {csrf});
+  const stream = Object.assign(new Stream(deliver, linked), {csrf: csrf()});
+  onSignedIn(() => stream.resume(csrf()));
+  return stream;
 }
 
 function shared() {
-  const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: csrf.slice(0, 8)});
+  const {port} = new SharedWorker(script('./live-worker.js'), {type: 'module', name: csrf().slice(0, 8)});
   port.onmessage = ({data}) => (data.link ? linked(data.link) : deliver(data.id, data.event, data.data, data.after));
-  port.postMessage({csrf});
+  port.postMessage({csrf: csrf()});
+  onSignedIn(() => port.postMessage({csrf: csrf()}));
   navigator.locks?.request(tab, () => { // held while this page lives; the worker gets it when it does no more
     port.postMessage({lock: tab});
     return new Promise(() => {});

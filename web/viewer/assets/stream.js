@@ -38,6 +38,13 @@ export class Stream {
     if (this.#subscriptions.delete(id)) this.#later(() => this.#settle(), 5);
   }
 
+  // resume goes on where a sign-in had ended, with the token of the next.
+  resume(csrf) {
+    this.csrf = csrf;
+    this.#wait = 1000;
+    this.#open();
+  }
+
   #later(run, wait) {
     clearTimeout(this.#changing);
     this.#changing = setTimeout(run, wait);
