@@ -44,7 +44,8 @@ type Language struct {
 	// understands, as Argv is. Empty: the language cannot tell.
 	Variables string
 	// RunFile is code that runs a script as if it were in the cell, but with its own name in tracebacks. "{path}" stands for a
-	// literal with the file's path, as most languages understand it, "{path:sh}" for a word as shells do. Empty: the kernel cannot.
+	// literal with the file's path, as most languages understand it, "{path:sh}" for a word as shells do, "{args}" for a list of
+	// literals in square brackets, the script's arguments: code without it can give a script none. Empty: the kernel cannot.
 	RunFile string
 	// Folder is where its kernelspec lies, if Argv names files there. Empty: it does not.
 	Folder string

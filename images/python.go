@@ -55,6 +55,18 @@ var pythonProgram = strings.Join([]string{
 	pythonInput, pythonPackages, pythonPace, pythonPlots, pythonKernel,
 }, "\n\n")
 
+// pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It
+// stands in notebooks, too, so that it needs nothing of this kernel's, and it leaves no name behind but __file__.
+const pythonRunFile = `__file__ = {path}
+__import__("sys").argv, __argv__ = [__file__, *{args}], __import__("sys").argv
+try:
+    exec(compile(open(__file__, 'rb').read(), __file__, 'exec'))
+except SystemExit as __exit__:
+    if __exit__.code:
+        raise
+finally:
+    __import__("sys").argv = globals().pop("__argv__")`
+
 //go:embed python_variables.py
 var pythonVariables string
 
@@ -90,6 +102,6 @@ func Python(interpreter string) Language {
 			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install needs a profile with network.",
 		Endings:   []string{".py"},
 		Variables: pythonExpression(pythonVariables),
-		RunFile:   "__file__ = {path}\nexec(compile(open(__file__, 'rb').read(), __file__, 'exec'))",
+		RunFile:   pythonRunFile,
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestRealErrors(t *testing.T) {
 	w := newRealWorld(t)
 	w.run("e", "%%writefile own.py\ndef g(): return 1/0\ng()").expect(t, false, "cell 1 · ok")
-	runOwn := strings.Replace(images.Python(images.PythonInterpreter).RunFile, "{path}", "'/workspace/own.py'", 1)
+	runOwn := strings.NewReplacer("{path}", "'/workspace/own.py'", "{args}", "[]").Replace(images.Python(images.PythonInterpreter).RunFile)
 	for _, tt := range []struct{ name, code, want string }{
 		{"direct cause", "try:\n    int('q')\nexcept ValueError as e:\n    raise RuntimeError('outer') from e",
 			"Cell In [2], line 2\n----> 2     int('q')\nValueError: invalid literal for int() with base 10: 'q'\n" +

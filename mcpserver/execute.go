@@ -67,7 +67,7 @@ func (s *service) executeTool(language string) toolSpec {
 				"and ends after "+words.Length(cfg.MintedIdle)+" unless used again")),
 		mcp.WithInteger("timeout_seconds", mcp.Min(1.0), mcp.Max(cfg.LongestTimeout().Seconds()),
 			mcp.DefaultNumber(cfg.DefaultTimeout.Seconds()), mcp.Description("Interrupt the code after this time")),
-		waitArgument("Return after this time; the code goes on, and get_execution reads the rest. 0: return at once"),
+		waitArgument("Return after this time; the code goes on: get_execution reads the rest"),
 		s.describeProfiles(),
 	}
 	t.input = append(t.input, s.imageArguments(mcp.Description("Image of a new session"))...)

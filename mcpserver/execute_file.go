@@ -32,7 +32,8 @@ func (s *service) executeFileTool() toolSpec {
 		description: "Run a session's script like a cell: what it defines stays.",
 		input: []mcp.ToolOption{
 			sessionArgument(), pathArgument(),
-			mcp.WithString("language", mcp.Enum(s.Languages...), mcp.Description("If the name's ending does not tell")),
+			mcp.WithString("language", mcp.Enum(s.Languages...), mcp.Description("Default: by its ending")),
+			mcp.WithArray("args", mcp.WithStringItems(), mcp.Description("For sys.argv")),
 			mcp.WithInteger("timeout_seconds", mcp.Description("Interrupt it after this time")),
 			mcp.WithInteger("wait_seconds", mcp.Description("Return after this time; it goes on")),
 		},
@@ -41,18 +42,18 @@ func (s *service) executeFileTool() toolSpec {
 }
 
 func (s *service) executeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a := argumentsOf(r, "session_id", "path", "language", "timeout_seconds", "wait_seconds")
+	a := argumentsOf(r, "session_id", "path", "language", "args", "timeout_seconds", "wait_seconds")
 	name, language := a.required("path"), a.text("language")
 	request := sessions.Request{
 		SessionID: a.required("session_id"), Timeout: a.seconds("timeout_seconds", s.Sessions.Config().LongestTimeout()), Caller: clientName(ctx),
 	}
-	wait := a.wait(defaultWait(r))
+	args, wait := a.list("args"), a.wait(defaultWait(r))
 	owner, err := s.caller(ctx, a)
 	if err == nil {
 		request.Language, err = s.languageOf(ctx, name, language)
 	}
 	if err == nil {
-		err = s.runsScript(ctx, owner, &request, name)
+		err = s.runsScript(ctx, owner, &request, name, args)
 	}
 	if err != nil {
 		return toolError(err), nil
@@ -98,11 +99,14 @@ func (s *service) languageChoices() string {
 	return strings.Join(choices, ", ")
 }
 
-// runsScript has a request run a script.
-func (s *service) runsScript(ctx context.Context, owner sessions.Owner, r *sessions.Request, name string) error {
+// runsScript has a request run a script with arguments.
+func (s *service) runsScript(ctx context.Context, owner sessions.Owner, r *sessions.Request, name string, args []string) error {
 	code := s.Sessions.Config().Runtimes[r.Language].RunFile
-	if code == "" {
+	switch {
+	case code == "":
 		return fault.New(fault.Invalid, "%s cannot run files", s.titleOf(r.Language)).WithHint("let code do it")
+	case len(args) > 0 && !strings.Contains(code, "{args}"):
+		return fault.New(fault.Invalid, "args: a script in %s gets none here", s.titleOf(r.Language)).WithHint("let code run it with them, or set what it reads by a cell before")
 	}
 	f, e, err := s.Sessions.OpenFile(ctx, owner, r.SessionID, name)
 	if err != nil {
@@ -111,18 +115,18 @@ func (s *service) runsScript(ctx context.Context, owner sessions.Owner, r *sessi
 	_ = f.Close() // the kernel opens what it runs itself, and has what it gets
 	path := s.Sessions.PathInside(owner, r.SessionID, e.Path)
 	r.File = e.Path
-	r.Code = strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path)).Replace(code)
+	r.Code = strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path), "{args}", literal(append([]string{}, args...))).Replace(code)
 	return nil
 }
 
 // shellWord is a text as one word of a shell's, in which nothing is expanded.
 func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// literal is a text as a literal that Python and JavaScript understand alike.
-func literal(text string) string {
+// literal is a text, or a list of texts, as a literal that Python and JavaScript understand alike.
+func literal[T string | []string](text T) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always can be
+	_ = encoder.Encode(text) // strings always can be
 	return strings.TrimSpace(b.String())
 }

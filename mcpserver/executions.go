@@ -17,19 +17,19 @@ import (
 )
 
 func executionArgument() mcp.ToolOption {
-	return mcp.WithInteger("execution_id", mcp.Required(), mcp.Min(1.0), mcp.Description("The cell's number in its session"))
+	return mcp.WithInteger("execution_id", mcp.Required(), mcp.Min(1.0), mcp.Description("The cell's number"))
 }
 
 func (s *service) getTool() toolSpec {
 	return toolSpec{
 		name: getExecution, title: "Read a cell's result",
-		description: "Read the result of a cell, as often as you like; of one that still runs after wait_seconds, what it " +
+		description: "Read a cell's result, as often as you like; of one that still runs after wait_seconds, what it " +
 			"has produced so far. With offset: a page of the whole output, where results leave out the middle.",
 		input: []mcp.ToolOption{
 			sessionArgument(), executionArgument(),
-			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark of an earlier call")),
-			mcp.WithInteger("offset", mcp.Min(0.0), mcp.Description("Read the whole output from this character on")),
-			waitArgument("How long to wait for the cell's end; 0: not at all"),
+			mcp.WithInteger("since", mcp.Min(0.0), mcp.Description("Only what came after this mark")),
+			mcp.WithInteger("offset", mcp.Min(0.0), mcp.Description("The whole output from this character on")),
+			waitArgument("For the cell's end; 0: not at all"),
 		},
 		readOnly: true, idempotent: true, handle: s.getExecution,
 	}
@@ -111,7 +111,7 @@ func (s *service) listExecutionsTool() toolSpec {
 		name: "list_executions", title: "List a session's cells",
 		description: "List the last cells of a session, oldest first: status, time, first line of the code.",
 		input: []mcp.ToolOption{sessionArgument(), mcp.WithInteger("limit", mcp.Min(1.0), mcp.DefaultNumber(defaultListed),
-			mcp.Description("How many at most"))},
+			mcp.Description("At most"))},
 		output: executionsSchema, readOnly: true, idempotent: true, handle: s.listExecutions,
 	}
 }

@@ -94,6 +94,8 @@ func TestFileTools(t *testing.T) {
 		w.call("execute_file", of("data.bin")).expect(t, true, "does not end like a script", "language: python (.py)")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "data.bin", "language": "Python"}).expect(t, false, `/data.bin"`, "ok")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "language": "cobol"}).expect(t, true, `"cobol" does not run here`, "it may be python (.py)")
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "args": []string{"--n", `a"b`, "{path}"}}).expect(t, false, `/sub/a.py" ["--n","a\"b","{path}"]`, "ok")
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "args": "--n 3"}).expect(t, true, "args: must be a list of strings")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "wait_seconds": -1}).expect(t, true, "wait_seconds")
 
 		w.call("delete_file", of("sub")).expect(t, true, "recursive=true")
@@ -144,6 +146,8 @@ func TestExecuteFileInAnyLanguage(t *testing.T) {
 		w.call("execute_file", of("s", "e", "javascript")).expect(t, false, "js ", `/e"`)
 		w.call("execute_file", of("s", "d.py")).expect(t, true, "javascript session, it cannot run python")
 		w.call("execute_file", of("s", "d.py", "javascript")).expect(t, false, "js ", `/d.py"`)
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "a.MJS", "args": []string{"-v"}}).expect(t, true, "args: a script in JavaScript gets none here")
+		w.call("execute_file", map[string]any{"session_id": "s", "path": "a.MJS", "args": []string{}}).expect(t, false, "ok")
 		w.call("execute_file", of("s", "c.jl")).expect(t, true, "Julia cannot run files", "let code do it")
 		w.call("execute_file", of("s", "b.lua")).expect(t, true, "it cannot run lua")
 		w.call("execute_file", of("s", "f.rb")).expect(t, true, "does not end like a script", "python (.py), javascript (.js, .mjs, .cjs), julia (.jl), lua (.lua)")

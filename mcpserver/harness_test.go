@@ -46,7 +46,7 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 		scopes: []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesRead, ScopeFilesWrite, ScopeImages}}
 	cfg := sessions.Config{
 		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{
-			"python": {RunFile: "print ran {path}", Note: images.Python("").Note}},
+			"python": {RunFile: "print ran {path} {args}", Note: images.Python("").Note}},
 		Profiles: map[string]sessions.Profile{
 			"session":     {Limits: kernels.Limits{Memory: 2 << 30}},
 			"isolated":    {Limits: kernels.Limits{Memory: 512 << 20}, Once: true},
