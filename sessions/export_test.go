@@ -32,6 +32,9 @@ var (
 // Python is a request for a Python cell.
 func Python(id, code string) Request { return python(id, code) }
 
+// StopsIn is how long it takes to stop a kernel.
+func (p *FakeProvisioner) StopsIn(d time.Duration) { p.stopTime = d }
+
 // AttachesIn is how long it takes to attach to a kernel.
 func (p *FakeProvisioner) AttachesIn(d time.Duration) { p.attachTime = d }
 

@@ -61,6 +61,18 @@ func (s *session) follow(before *session) {
 	s.cells, s.past.Executions = cells, cells
 }
 
+// comeAfter has the generations counted, and the session be as old, as one of the same id that has ended; one whose files were deleted
+// leaves nothing to be older by.
+func (s *session) comeAfter(before *session) {
+	was, deleted := before.info(), before.deletes()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation, s.past.Generations = was.Generation, was.Generation
+	if !deleted {
+		s.created = was.Created
+	}
+}
+
 // resume goes on where a session in the store has stopped.
 func (s *session) resume(past StoredSession) {
 	s.mu.Lock()
@@ -82,10 +94,7 @@ func (s *session) claim() {
 		return
 	}
 	if s.before != nil {
-		generations := s.before.info().Generation
-		s.mu.Lock()
-		s.generation, s.past.Generations = generations, generations
-		s.mu.Unlock()
+		s.comeAfter(s.before)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
@@ -185,6 +194,13 @@ func (s *session) release(why *ending) error {
 	s.save(SessionClosed{Closed: time.Now(), Why: why.cause})
 	_ = s.saver.close(context.Background(), storeTime) // it has been logged, and the session is gone whether it is written down or not
 	return err
+}
+
+// deletes tells whether nothing is to be left of the session once it has ended.
+func (s *session) deletes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deleteFiles
 }
 
 // gaveBack tells whether the session has no folder any more, and will have none.

@@ -118,18 +118,18 @@ func (s *session) knows(caller, sentence string) {
 	s.known = known{sentence, caller}
 }
 
-// inherit takes over what no cell of the session before was told of its lost kernels, and who worked in it. It returns what is told of
+// inherit takes over the age of the session before, what no cell of it was told of its lost kernels, and who worked in it. It returns what is told of
 // that session's own end, empty where it never had a kernel.
 func (s *session) inherit(before *session) (parting string) {
 	before.mu.Lock()
-	untold, seen := slices.Clone(before.news), before.visits.clone()
+	untold, seen, created := slices.Clone(before.news), before.visits.clone(), before.created
 	before.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.news) > 0 {
 		parting = s.news[len(s.news)-1]
 	}
-	s.news, s.visits = append(untold, s.news...), seen
+	s.news, s.visits, s.created = append(untold, s.news...), seen, created
 	return parting
 }
 

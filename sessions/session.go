@@ -23,7 +23,6 @@ type session struct {
 	manager *Manager
 	key     key
 	choice  Choice
-	created time.Time
 	log     *slog.Logger
 	// after is closed when an earlier session of the same id is gone, so that two kernels never share a workspace.
 	after  <-chan struct{}
@@ -55,6 +54,7 @@ type session struct {
 	generation  int
 	cells       int           // ever enqueued
 	past        StoredSession // what there was before this session began
+	created     time.Time     // when the first of this id began, whatever became of its kernels and images
 	lastUsed    time.Time
 	born        time.Time // when the kernel that runs now came up
 	active      time.Time // when that kernel was last used
