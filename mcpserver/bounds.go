@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"cellblock/images/packages"
 	"cellblock/internal/words"
+	"cellblock/sessions"
 )
 
 // bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit. Its network is among them.
@@ -13,16 +15,22 @@ type bounds struct {
 	network                      network
 	// writable are the folders of the host that it may write to, as far as that lets its user.
 	writable []string
+	// manager is the one whose packages the kernel's language has.
+	manager packages.Manager
 }
 
-// bounds are those of a session that has a profile.
-func (s *service) bounds(profile string) bounds {
+// bounds are those of a session that is made of a choice.
+func (s *service) bounds(c sessions.Choice) bounds {
 	cfg := s.Sessions.Config()
-	l := cfg.Profiles[profile].Limits
-	b := bounds{memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, network: networkOf(cfg, profile)}
+	profile := cfg.Profiles[c.Profile]
+	l := profile.Limits
+	b := bounds{
+		memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize,
+		network: networkOf(cfg, c.Profile), manager: packages.ManagerOf(c.Language),
+	}
 	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
 	b.network.host = s.onHost()
-	for _, m := range cfg.Profiles[profile].Mounts {
+	for _, m := range profile.Mounts {
 		if m.Writable {
 			b.writable = append(b.writable, m.Target)
 		}

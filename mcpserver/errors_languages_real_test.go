@@ -69,6 +69,17 @@ func TestRealErrorsOfR(t *testing.T) {
 	}
 }
 
+// A program that Bash does not have is told in words for Bash.
+func TestRealErrorsOfBash(t *testing.T) {
+	run := newLanguageWorld(t, kernelstest.Bash)
+	sayAll(t, run, []saying{
+		{"no program", "nosuchprogram --version", "bash: nosuchprogram: command not found\nExitStatus: 127\n" +
+			"Hint: nosuchprogram is not installed. Programs are installed on the server's host, by its operator."},
+		{"no program in a script", "bash -c 'nosuchprogram\necho after'", "bash: line 1: nosuchprogram: command not found\nafter\n" +
+			"Hint: nosuchprogram is not installed. Programs are installed on the server's host, by its operator."},
+	})
+}
+
 // C#'s errors have the calls in the user's code, and of libraries what it has called; the message comes once.
 func TestRealErrorsOfCSharp(t *testing.T) {
 	run := newLanguageWorld(t, kernelstest.CSharp)

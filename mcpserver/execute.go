@@ -169,11 +169,11 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
 	content := s.outputs(e, v)
-	if hint := printedHint(content, r.Error, s.bounds(e.Choice().Profile)); hint != "" {
+	if hint := printedHint(content, r.Error, s.bounds(e.Choice())); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
-	if remark := remarkOn(e, r, s.bounds(e.Choice().Profile)); remark != "" {
+	if remark := remarkOn(e, r, s.bounds(e.Choice())); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
 	if soon := endsSoon(e); soon != "" {
@@ -189,7 +189,7 @@ func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
 	if preamble := e.Preamble(); preamble != "" && v.from == 0 {
 		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
 	}
-	return append(content, v.shown.blocks(s.budget, s.bounds(e.Choice().Profile))...)
+	return append(content, v.shown.blocks(s.budget, s.bounds(e.Choice()))...)
 }
 
 // lateBudget bounds what one result tells of the late output of all earlier cells together.

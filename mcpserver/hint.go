@@ -19,14 +19,10 @@ const (
 		"what is not there must be written there first."
 )
 
-// noNetwork and noInstall are what programs print where there is no network, of which they make no exception.
-var (
-	noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
-		"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
-		"Proxy response (403)", "(cellblock: "}
-	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
-		"pip: not found", "pip: command not found"}
-)
+// noNetwork is what programs print where there is no network, of which they make no exception.
+var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
+	"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
+	"Proxy response (403)", "(cellblock: "}
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
@@ -92,9 +88,10 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 	}
 	for _, block := range outputs {
 		text, _ := block.(mcp.TextContent)
+		if missed := within.notInstalled(text.Text); missed != "" {
+			return missed
+		}
 		switch {
-		case containsAny(text.Text, noInstall):
-			return within.network.installHint()
 		case containsAny(text.Text, noNetwork):
 			hint = within.network.hint()
 		default:

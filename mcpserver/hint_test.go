@@ -7,11 +7,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/egress"
+	"cellblock/images/packages"
 	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
 func TestPrintedHint(t *testing.T) {
+	here := bounds{workspace: 10 << 30, manager: packages.Pip}
 	const pip = "WARNING: Retrying … Temporary failure in name resolution\nERROR: No matching distribution found for humanize"
 	for _, tt := range []struct {
 		name   string
@@ -21,13 +23,13 @@ func TestPrintedHint(t *testing.T) {
 	}{
 		{"nothing", nil, nil, ""},
 		{"all is well", []string{"42", "resolved"}, nil, ""},
-		{"pip", []string{pip}, nil, network{}.installHint()},
-		{"pip on Debian", []string{"[stderr]\nerror: externally-managed-environment\n\n× This"}, nil, network{}.installHint()},
-		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, network{}.installHint()},
-		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, network{}.installHint()},
-		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, network{}.installHint()},
+		{"pip", []string{pip}, nil, here.installHint()},
+		{"pip on Debian", []string{"[stderr]\nerror: externally-managed-environment\n\n× This"}, nil, here.installHint()},
+		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, here.installHint()},
+		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, here.installHint()},
+		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, here.installHint()},
 		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, network{}.hint()},
-		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, network{}.installHint()},
+		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, here.installHint()},
 		{"cp", []string{"cp: error writing 'b': Disk quota exceeded"}, nil, "The workspace may hold 10 GiB: delete files that are not needed."},
 		{"an error that has a hint", []string{pip}, &kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}, ""},
 	} {
@@ -35,8 +37,42 @@ func TestPrintedHint(t *testing.T) {
 		for _, text := range tt.said {
 			outputs = append(outputs, mcp.NewTextContent(text))
 		}
-		if got := printedHint(outputs, tt.failed, bounds{workspace: 10 << 30}); got != tt.want {
+		if got := printedHint(outputs, tt.failed, here); got != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// A program that is not there, or that would have to be root, is told how programs get there, in whatever language the session is.
+func TestHintOfAProgram(t *testing.T) {
+	images, internet := network{images: true}, network{images: true, mode: egress.Internet}
+	const inside, asJq = "cannot be changed from inside", `install_package gets Debian's packages into the session's image: "apt:jq"`
+	for _, tt := range []struct {
+		said    string
+		network network
+		manager packages.Manager
+		want    string
+	}{
+		{"bash: git: command not found", images, packages.Apt, `git is not installed. install_package gets Debian's packages into the session's image: "apt:git"`},
+		{"before\nbash: line 3: git: command not found\nafter", internet, packages.Apt, `"apt:git"`},
+		{"/bin/sh: 1: git: not found\r\n", images, packages.Pip, `git is not installed. install_package`},
+		{"[stderr] sh: 1: git: not found", images, packages.Npm, `"apt:git"`},
+		{"bash: git: command not found", network{host: true}, packages.Apt, "git is not installed. Programs are installed on the server's host, by its operator."},
+		{"bash: git: command not found", network{}, packages.Apt, "git is not installed. Programs come with the kernels' image, which is the operator's."},
+		{"bash: npm: command not found", images, packages.Apt, "npm is not installed, and could fetch nothing, as the kernel has no network. " + asJq},
+		{"bash: pip: command not found", images, packages.Apt, "pip is not installed, and could fetch nothing, as the kernel has no network. " + asJq},
+		{"/bin/sh: 1: pip: not found", images, packages.Pip, "Nothing can be installed, as the kernel has no network: use what is there (importlib"},
+		{"bash: sudo: command not found", internet, packages.Apt, inside},
+		{"E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)\nE: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?", images, packages.Apt, inside},
+		{"E: List directory /var/lib/apt/lists/partial is missing. - Acquire (30: Read-only file system)", internet, packages.Pip, asJq},
+		{"E: Could not open lock file /var/lib/dpkg/lock - open (30: Read-only file system)", images, packages.Pip, asJq},
+		{"page: not found", images, packages.Apt, ""},
+		{"He said: command not found", images, packages.Apt, ""},
+		{"Error: object 'x' not found", images, packages.Apt, ""},
+	} {
+		got := printedHint([]mcp.Content{mcp.NewTextContent(tt.said)}, nil, bounds{network: tt.network, manager: tt.manager})
+		if !strings.Contains(got, tt.want) || tt.want == "" && got != "" || tt.manager != packages.Pip && strings.Contains(got, "importlib") {
+			t.Errorf("%s:\n%q", tt.said, got)
 		}
 	}
 }
@@ -85,7 +121,7 @@ func TestNetworkHint(t *testing.T) {
 	if got := (network{host: true}).missing("a", "b", "c"); !strings.Contains(got, "on the server's host") || strings.Contains(got, "image") {
 		t.Errorf("without images: %q", got)
 	}
-	if got := (network{mode: egress.Internet}).installHint(); got != "" {
+	if got := (bounds{network: network{mode: egress.Internet}}).installHint(); got != "" {
 		t.Errorf("with a network: %q", got)
 	}
 }
@@ -112,7 +148,7 @@ func TestHintOfNode(t *testing.T) {
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		got := w.run("s", "print ERROR: No matching distribution found for humanize")
-		got.expect(t, false, "humanize\nHint: "+network{elsewhere: []string{"development"}, host: true}.installHint()+"\n[session s · cell 1 · ok")
+		got.expect(t, false, "humanize\nHint: "+bounds{network: network{elsewhere: []string{"development"}, host: true}, manager: packages.Pip}.installHint()+"\n[session s · cell 1 · ok")
 		if strings.Count(got.String(), "Hint: ") != 1 {
 			t.Error(got)
 		}

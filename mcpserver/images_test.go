@@ -188,7 +188,7 @@ func TestMissingPackageIsToldOfImages(t *testing.T) {
 		if here {
 			withImages(w)
 		}
-		said := w.service.bounds(sessions.DefaultProfile).network.missing("polars", "%pip install polars", "there")
+		said := w.service.bounds(sessions.Choice{Profile: sessions.DefaultProfile}).network.missing("polars", "%pip install polars", "there")
 		if strings.Contains(said, "install_package gets") != here {
 			t.Errorf("images %v: %s", here, said)
 		}

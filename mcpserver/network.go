@@ -60,23 +60,3 @@ func (n network) missing(name, install, instead string) string {
 	return name + " is not installed, and the kernel has no network to install it: use what is " + instead +
 		". " + n.imageHint() + n.alternative()
 }
-
-// imageHint says how packages get into a kernel's image.
-func (n network) imageHint() string {
-	switch {
-	case n.images:
-		return "install_package gets further ones into the session's image."
-	case n.host:
-		return "Other packages are installed on the server's host, by its operator."
-	}
-	return "Other packages come with the kernels' image, which is the operator's."
-}
-
-// installHint is for a program that could install nothing.
-func (n network) installHint() string {
-	if n.mode != "" {
-		return ""
-	}
-	return "Nothing can be installed, as the kernel has no network: use what is there (importlib.metadata.distributions() " +
-		"lists it), or put a pure Python module into the workspace. " + n.imageHint() + n.alternative()
-}
