@@ -30,13 +30,17 @@ type pages struct {
 	codes    string // the folder of signIns
 }
 
-func newPages(t testing.TB) *pages {
+func newPages(t testing.TB, change ...func(*sessions.Config)) *pages {
 	t.Helper()
 	provisioner := kernelstest.NewProvisioner()
-	m, err := sessions.New(sessions.Config{
+	cfg := sessions.Config{
 		Provisioner: provisioner, DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Limits: kernels.Limits{Memory: 2 << 30},
 		Runtimes: map[string]sessions.Runtime{"python": {Title: "Python"}, "bash": {Title: "Bash"}},
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	m, err := sessions.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

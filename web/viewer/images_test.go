@@ -9,7 +9,10 @@ import (
 
 	"cellblock/images/derived"
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/mcpserver"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 )
 
 // imageList is a library of which only the list is asked.
@@ -24,6 +27,48 @@ func (l imageList) List(_ context.Context, owner string) ([]derived.Entry, error
 		return nil, fault.New(fault.Internal, "asked for %q", owner)
 	}
 	return l.entries, nil
+}
+
+// imaged is a provisioner that runs kernels in images.
+type imaged struct{ kernels.Provisioner }
+
+func (p imaged) Capabilities() kernels.Capabilities {
+	c := p.Provisioner.Capabilities()
+	c.Images = true
+	return c
+}
+
+// The list, which is told anew as it changes, calls a session's image as its owner does, whether the session runs or not.
+func TestImagesAreCalledByTheirOwnersNames(t *testing.T) {
+	p := newPages(t, func(c *sessions.Config) {
+		c.Provisioner, c.Store = imaged{c.Provisioner}, storetest.NewMemory()
+		c.Image = func(context.Context, sessions.Owner, string, string) (string, error) { return "made-0123:latest", nil }
+		c.ImageName = func(sessions.Owner, string) string { return "ml" }
+	})
+	b := p.signIn("ann", all...)
+	e, err := p.sessions.Execute(t.Context(), b.who.owner, sessions.Request{SessionID: "s", Language: "python", Image: "ml", Code: "print a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, path := range []string{"/", "/s/s/details"} {
+			if page := b.want(200, "GET", path, nil); strings.Contains(page, "made-0123") || !strings.Contains(page, ">ml<") {
+				t.Errorf("%s, %s does not call the image ml", when, path)
+			}
+		}
+		if rows, err := p.viewer.rows(t.Context(), b.who); err != nil || len(rows) != 1 || rows[0].Image != "ml" {
+			t.Errorf("%s: %+v, %v", when, rows, err)
+		}
+	}
+	check("while it runs")
+	if err := p.sessions.Close(t.Context(), b.who.owner, "s", sessions.CloseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	check("when it has ended")
 }
 
 // Who may see images is offered his, for each language that he may run; and none where there are no images. Others can but name one.

@@ -135,7 +135,6 @@ func (v *Viewer) details(w http.ResponseWriter, r *http.Request, who visit) erro
 	if err != nil {
 		return err
 	}
-	info.Image = v.Sessions.Config().NameOfImage(who.owner, info.Image)
 	return writeFragment(w, "details", v.detailsOf(info, running))
 }
 

@@ -106,7 +106,7 @@ func (v *Viewer) rows(ctx context.Context, who visit) ([]sessionRow, error) {
 	runs := map[string]bool{}
 	for _, info := range running {
 		runs[info.ID] = true
-		rows = append(rows, rowOf(info, who))
+		rows = append(rows, rowOf(v.named(who.owner, info), who))
 	}
 	past, err := v.Sessions.Known(ctx, who.owner)
 	if err != nil {
@@ -114,7 +114,7 @@ func (v *Viewer) rows(ctx context.Context, who visit) ([]sessionRow, error) {
 	}
 	for _, s := range past[:min(len(past), maxPast)] {
 		if !runs[s.ID] {
-			rows = append(rows, pastRow(s, who))
+			rows = append(rows, pastRow(s, v.named(who.owner, infoOf(s)), who))
 		}
 	}
 	return rows, nil
@@ -133,9 +133,15 @@ func rowOf(info sessions.Info, who visit) sessionRow {
 	return row
 }
 
+// named is what is known of a session, with its image called as its owner calls it.
+func (v *Viewer) named(o sessions.Owner, info sessions.Info) sessions.Info {
+	info.Image = v.Sessions.Config().NameOfImage(o, info.Image)
+	return info
+}
+
 // pastRow is the row of a session that does not run.
-func pastRow(s sessions.StoredSession, who visit) sessionRow {
-	row := sessionRow{Info: infoOf(s), Why: s.Why, MayManage: who.can(scopeManage)}
+func pastRow(s sessions.StoredSession, info sessions.Info, who visit) sessionRow {
+	row := sessionRow{Info: info, Why: s.Why, MayManage: who.can(scopeManage)}
 	if s.Held {
 		row.Why = "it runs in another process"
 	}
@@ -150,17 +156,17 @@ func infoOf(s sessions.StoredSession) sessions.Info {
 	}
 }
 
-// describe describes a session, whether it runs or not.
+// describe describes a session, whether it runs or not, with its image called as its owner calls it.
 func (v *Viewer) describe(ctx context.Context, o sessions.Owner, id string) (info sessions.Info, running bool, err error) {
 	info, err = v.Sessions.Get(ctx, o, id)
 	if err == nil {
-		return info, true, nil
+		return v.named(o, info), true, nil
 	}
 	past, storeErr := v.Sessions.KnownSession(ctx, o, id)
 	if storeErr != nil {
 		return info, false, err
 	}
-	return infoOf(past), false, nil
+	return v.named(o, infoOf(past)), false, nil
 }
 
 // firstLine is the first line of code that says something.
