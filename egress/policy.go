@@ -51,9 +51,13 @@ func (p Policy) Compile() (*Rules, error) {
 	default:
 		return nil, badMode(string(p.Mode))
 	}
-	if (p.Mode == Hosts) != (len(p.Hosts) > 0) {
-		return nil, fault.New(fault.Invalid, "network: hosts are named in the mode hosts, and only there; the mode is %q", p.Mode).
-			WithHint("Write mode: hosts and at least one host, or mode: internet without hosts.")
+	switch named := len(p.Hosts) > 0; {
+	case p.Mode == Hosts && !named:
+		return nil, fault.New(fault.Invalid, "network: the mode hosts needs at least one host").
+			WithHint("Name those that may be reached, as hosts: [pypi.org, \"*.example.com\"], or write mode: none.")
+	case p.Mode != Hosts && named:
+		return nil, fault.New(fault.Invalid, "network: hosts are named in the mode hosts alone, and the mode is %s", r.mode).
+			WithHint("Write mode: hosts, or leave hosts out.")
 	}
 	for _, text := range p.Private {
 		e, err := parseException(text)

@@ -95,9 +95,9 @@ func TestCompileRefusesWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		{Policy{Mode: "internt"}, `"internt" is not one of none, hosts, internet` + "\nHint: Did you mean internet?"},
-		{Policy{Mode: Hosts}, "hosts are named in the mode hosts"},
-		{Policy{Mode: Internet, Hosts: []string{"a.test"}}, "only there"},
-		{Policy{Hosts: []string{"a.test"}}, "only there"},
+		{Policy{Mode: Hosts}, "network: the mode hosts needs at least one host\nHint: Name"},
+		{Policy{Mode: Internet, Hosts: []string{"a.test"}}, "in the mode hosts alone, and the mode is internet\nHint: Write mode: hosts"},
+		{Policy{Hosts: []string{"a.test"}}, "in the mode hosts alone, and the mode is none"},
 		{Policy{Mode: Hosts, Hosts: []string{"*"}}, `"*" is not a host`},
 		{Policy{Mode: Hosts, Hosts: []string{"*.com"}}, `"*.com" is not a host`},
 		{Policy{Mode: Hosts, Hosts: []string{"a.*.com"}}, "is not a host"},

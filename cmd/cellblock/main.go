@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"cellblock/internal/fault"
 	_ "cellblock/internal/heapfloor"
@@ -41,15 +42,14 @@ container or sandbox: variables, files and plots stay between calls.`,
 		Args: cobra.ArbitraryArgs, // an unknown command ends in RunE, which says so in our words
 		RunE: unknownCommand,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fault.New(fault.Invalid, "%w", err).WithHint("See: %s --help", cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	addConfigFlags(root)
 	addGroup(root, "Serve:", newServe(), newStdio())
 	addGroup(root, "Work with a server that runs:", newExec(), newOpen(), newFiles(), newNotebook(), newSessions(), newImages(), newLogs())
 	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newBackup(), newDoctor())
 	addGroup(root, "Install:", newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Install:")
+	explainCompletion(root)
 	checkArguments(root)
 	return root
 }
@@ -68,6 +68,30 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
 	group.AddCommand(commands...)
 	return group
+}
+
+// explainCompletion has the command that cobra adds for shells say what it does not know, as groups of ours do.
+func explainCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, unknownCommand
+		}
+	}
+}
+
+// wrongFlag says what is wrong with a flag, and which one was meant.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	explained := fault.New(fault.Invalid, "%w", err)
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if near := nearest.Of(unknown.GetSpecifiedName(), known); near != "" {
+			return explained.WithHint("Did you mean --%s?", near)
+		}
+	}
+	return explained.WithHint("See: %s --help", cmd.CommandPath())
 }
 
 // unknownCommand is what a command does that only has commands: it helps.

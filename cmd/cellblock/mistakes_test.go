@@ -56,6 +56,12 @@ func TestMistakesAreExplained(t *testing.T) {
 		text string
 	}{
 		"sessions lst":                            {2, "there is no command \"sessions lst\"\nHint: Did you mean ls?"},
+		"exce 1":                                  {2, "there is no command \"exce\"\nHint: Did you mean exec?"},
+		"exec --sesion s 1":                       {2, "unknown flag: --sesion\nHint: Did you mean --session?"},
+		"exec --confg x 1":                        {2, "Did you mean --config?"},
+		"exec --frobnicate 1":                     {2, "Hint: See: cellblock exec --help"},
+		"completion foo":                          {2, "there is no command \"completion foo\"\nHint: See: cellblock completion --help"},
+		"completion bsh":                          {2, "Did you mean bash?"},
 		"frobnicate":                              {2, "Hint: See: cellblock --help"},
 		"files put s -":                           {2, "Give the PATH"},
 		"files put s folder":                      {2, "a folder can be sent as an archive"},
@@ -81,6 +87,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		"open --token-file two":                   {77, "two holds no token"},
 		"token --lifetime 0":                      {2, "more than nothing"},
 		"token --subject=":                        {2, "--subject is empty"},
+		"token --scopes=":                         {2, "--scopes is empty"},
+		"open --scopes=":                          {2, "--scopes is empty"},
 		"open --subject=":                         {2, "--subject is empty"},
 		"--config nothing.yaml exec 1":            {66, "Check --config"},
 		"--log-level loud exec 1":                 {2, "Use one of: debug"},

@@ -87,7 +87,7 @@ data folder is.`,
 			if err != nil {
 				return err
 			}
-			if err := checkSubject(spec); err != nil {
+			if err := checkSpec(spec); err != nil {
 				return err
 			}
 			token, err := o.browserToken(cfg, spec)

@@ -27,7 +27,7 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 			if err != nil {
 				return err
 			}
-			if err := checkSubject(spec); err != nil {
+			if err := checkSpec(spec); err != nil {
 				return err
 			}
 			had, open := auth.HasDevKey(cfg.DataDir), auth.EnsureDev
@@ -63,10 +63,15 @@ With --rotate the key is replaced first: all tokens made so far end at once, als
 	return cmd
 }
 
-// checkSubject refuses a subject that is given as nothing, as by a variable that is not set: the token would be another's.
-func checkSubject(spec auth.TokenSpec) error {
+// checkSpec refuses a subject or scopes that are given as nothing, as by a variable that is not set: the token would be another's, or
+// good for nothing.
+func checkSpec(spec auth.TokenSpec) error {
 	if spec.Subject == "" {
 		return fault.New(fault.Invalid, "--subject is empty").WithHint("Name whom the token is for, or leave --subject out: it is dev then.")
+	}
+	if spec.Scopes != nil && len(spec.Scopes) == 0 {
+		return fault.New(fault.Invalid, "--scopes is empty").
+			WithHint("Name what may be done, as python:execute,sessions:read, or leave --scopes out: it is everything but sessions:admin then.")
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ func TestOf(t *testing.T) {
 	known := []string{"addr", "data_dir", "docker.host", "session_id"}
 	for word, want := range map[string]string{
 		"adr": "addr", "data-dir": "data_dir", "dataDir": "data_dir", "docker.hst": "docker.host",
-		"sessionid": "session_id", "colour": "", "": "", "docker": "docker.host", "the_session_id_of_the_session": "session_id", "dat": "",
+		"sessionid": "session_id", "colour": "", "": "", "docker": "docker.host", "the_session_id_of_the_session": "session_id", "dat": "", "dadr": "addr", "adrd": "addr", "da": "",
 	} {
 		if got := Of(word, known); got != want {
 			t.Errorf("Of(%q) = %q, want %q", word, got, want)
