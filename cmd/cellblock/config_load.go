@@ -134,7 +134,11 @@ func (s sources) fromFile() (values map[string]any, path string, err error) {
 			return nil, path, fault.New(fault.NotFound, "configuration: no file %s", path).
 				WithHint("Check --config and CELLBLOCK_CONFIG.")
 		}
-		return nil, path, fault.New(fault.Invalid, "configuration: %s: %w", path, err)
+		var unread *fs.PathError
+		if errors.As(err, &unread) {
+			return nil, path, fault.New(fault.Invalid, "configuration: %w", err).WithHint("Check that it is a file that may be read.")
+		}
+		return nil, path, explainYAML(path, err)
 	}
 	return k.All(), path, nil
 }
