@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,30 @@ func TestTheServiceStartsTheServer(t *testing.T) {
 	cfg := configured(t, strings.Fields(line)[1:], nil)
 	if cfg.DataDir != "/var/lib/cellblock" || cfg.RunDir != "/run/cellblock" {
 		t.Errorf("%+v", cfg)
+	}
+}
+
+// The service's head installs the manual page that the service names.
+func TestTheServiceInstallsItsManual(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/cellblock.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, unit, _ := strings.Cut(string(text), "[Unit]")
+	if !strings.Contains(unit, "Documentation=man:cellblock(1)") {
+		t.Fatal("it names no manual page")
+	}
+	_, rest, found := strings.Cut(head, "#   cellblock man ")
+	folder, _, _ := strings.Cut(rest, "\n")
+	if !found || folder != "/usr/local/share/man/man1" { // one where man looks for pages of section 1
+		t.Fatalf("the head installs pages in %q", folder)
+	}
+	pages := t.TempDir()
+	if _, err := command(t, "man", pages); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(pages, "cellblock.1")); err != nil {
+		t.Error(err)
 	}
 }
 
