@@ -170,6 +170,10 @@ func TestImageWithPip(t *testing.T) {
 		w.nothingNew(t, before)
 
 		python(t, alice, "work", "x = 1; open('kept', 'w').write('here')")
+		there := call(t, alice, "install_package", map[string]any{"session_id": "work", "packages": []string{"numpy", "apt:coreutils"}, "move": true})
+		wantText(t, there.Text, "session work has apt:coreutils, pip:numpy already: nothing was built")
+		wantText(t, python(t, alice, "work", "x").Text, "1")
+		w.nothingNew(t, before)
 		moved := call(t, alice, "install_package", map[string]any{"session_id": "work", "packages": []string{"cbtiny"}, "move": true})
 		wantText(t, moved.Text, "Session work now runs in it (generation 2)", "files and history are kept")
 		next := python(t, alice, "work", "import cbtiny; print(cbtiny.answer, open('kept').read(), 'x' in globals())").Text

@@ -209,6 +209,9 @@ func (s *service) install(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 	if err != nil {
 		return toolError(err), nil
 	}
+	if made.There {
+		return mcp.NewToolResultText(fmt.Sprintf("The image of session %s has %s already: nothing was built, and the session is as it was.", id, strings.Join(made.Packages, ", "))), nil
+	}
 	text := madeText(made, began)
 	if !move {
 		return mcp.NewToolResultText(fmt.Sprintf(`%s Session %s still runs without: the same call with move: true restarts it in there, or a new session runs in it with image: "%s".`,

@@ -113,6 +113,11 @@ func TestInstallPackage(t *testing.T) {
 		if want := fmt.Sprintf("extend %q session-s  [pip:polars]", w.owner.Key()); !slices.Equal(l.asked, []string{want}) {
 			t.Errorf("asked %q, want %q", l.asked, want)
 		}
+		l.made.There = true
+		w.call("install_package", map[string]any{"session_id": "s", "packages": []string{"polars"}, "move": true}).
+			expect(t, false, "session s has pip:polars>=1 already: nothing was built, and the session is as it was")
+		w.run("s", "print still").expect(t, false, "still", "cell 2 · ok")
+		l.made.There, l.asked = false, l.asked[:1]
 		// The fake provisioner has no images.
 		w.call("install_package", map[string]any{"session_id": "s", "packages": []string{"polars"}, "move": true}).
 			expect(t, true, "Image session-s is ready", "But session s was not moved", "run in no images")

@@ -59,7 +59,7 @@ type Image struct {
 	Created  time.Time
 }
 
-// Build says how an image is made: the steps are run in a container of the base.
+// Build says how an image is made: the steps are run in a container of the base. Without a name none is made: it is about what they say.
 type Build struct {
 	Name, Base string
 	Labels     map[string]string

@@ -134,6 +134,43 @@ func TestExtend(t *testing.T) {
 	}
 }
 
+// What an image brings already is not made again, whoever put it there; a manager that cannot tell installs.
+func TestExtendWithWhatIsThere(t *testing.T) {
+	w := newWorld(t, nil)
+	w.engine.bring = []string{"numpy", "graphviz", "lodash"}
+	const base = "cellblock-full:latest"
+	extend := func(from string, texts ...string) Made {
+		t.Helper()
+		made, err := w.Extend(t.Context(), "alice", "name", from, set(texts...), io.Discard)
+		if err != nil {
+			t.Fatal(fault.Text(err))
+		}
+		return made
+	}
+	if made := extend(base, "numpy", "apt:graphviz", "npm:lodash"); !made.There || !slices.Equal(made.Packages, []string{"apt:graphviz", "npm:lodash", "pip:numpy"}) {
+		t.Errorf("%+v", made)
+	}
+	if got := w.list("alice"); len(w.engine.builds) > 0 || slices.Contains(got, "name") {
+		t.Errorf("%d were built, there are %v", len(w.engine.builds), got)
+	}
+	one := extend(base, "numpy", "polars==1")
+	if one.There || !slices.Equal(one.Packages, []string{"pip:numpy", "pip:polars==1"}) {
+		t.Errorf("%+v", one)
+	}
+	for _, texts := range [][]string{{"polars==1"}, {"polars==1", "numpy"}, {"apt:graphviz"}} {
+		if made := extend(one.Image, texts...); !made.There || len(w.engine.builds) != 1 {
+			t.Errorf("%v: %+v", texts, made)
+		}
+	}
+	if made := extend(one.Image, "polars"); made.There { // a wish for another version, as far as anybody knows
+		t.Errorf("%+v", made)
+	}
+	w.engine.bring = append(w.engine.bring, "Newtonsoft.Json")
+	if made := extend(base, "nuget:Newtonsoft.Json"); made.There {
+		t.Errorf("%+v", made)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Allowed = []string{"team/*", "exactly:1"} })
 	made := w.create("alice", "mine", "polars")

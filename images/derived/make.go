@@ -18,6 +18,8 @@ type Made struct {
 	Entry
 	// Cached tells that it was there already.
 	Cached bool
+	// There tells that the image which was to get packages has them all: none was made, and only Packages is set, to those.
+	There bool
 	// Replaced are the packages of another image of the owner that had the name before.
 	Replaced []string
 }
@@ -48,12 +50,15 @@ func (l *Library) Create(ctx context.Context, owner, name string, languages []st
 }
 
 // Extend makes an image that has further packages than another, which an owner's session of a language runs in, and gives it
-// a name of his.
+// a name of his. Where it has them all none is made.
 func (l *Library) Extend(ctx context.Context, owner, name, image string, set packages.Set, log io.Writer) (Made, error) {
 	if err := CheckName(name); err != nil {
 		return Made{}, err
 	}
 	if base, ok := l.base(image); ok {
+		if l.has(ctx, image, base, nil, set) {
+			return there(set), nil
+		}
 		return l.make(ctx, owner, name, base, set, log)
 	}
 	i, err := l.cfg.Engine.Image(ctx, image)
@@ -66,6 +71,9 @@ func (l *Library) Extend(ctx context.Context, owner, name, image string, set pac
 			WithHint("use a session in one of the server's own images or of yours; list_images names them")
 	}
 	had, err := packages.Parse(strings.FieldsFunc(i.Labels[labelPackages], func(r rune) bool { return r == ';' }), packages.Apt)
+	if err == nil && l.has(ctx, image, base, had, set) {
+		return there(set), nil
+	}
 	if err == nil {
 		set, err = had.With(set)
 	}
@@ -74,6 +82,8 @@ func (l *Library) Extend(ctx context.Context, owner, name, image string, set pac
 	}
 	return l.make(ctx, owner, name, base, set, log)
 }
+
+func there(set packages.Set) Made { return Made{There: true, Entry: Entry{Packages: set.Strings()}} }
 
 // baseFor returns the first of the server's images that brings all of the languages.
 func (l *Library) baseFor(languages []string) (Base, error) {

@@ -32,7 +32,7 @@ import (
 
 // Build says how an image is made.
 type Build struct {
-	// Name is what the image is called, Base the image that it is made of.
+	// Name is what the image is called, Base the image that it is made of. Without a name the steps are run, and no image is made.
 	Name, Base string
 	// Labels and Env ("NAME=value") are added to the base's.
 	Labels map[string]string
@@ -116,6 +116,9 @@ func (p *Provisioner) BuildImage(ctx context.Context, b Build, log io.Writer) (I
 	err = e.runSteps(running, name, b, log)
 	if err := cmp.Or(stop(), err); err != nil {
 		return Image{}, err
+	}
+	if b.Name == "" {
+		return Image{}, nil
 	}
 	if err := e.checkMade(ctx, name, b); err != nil {
 		return Image{}, err

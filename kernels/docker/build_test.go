@@ -81,6 +81,25 @@ func TestBuildImage(t *testing.T) {
 	})
 }
 
+// Without a name only the steps are run.
+func TestBuildNothing(t *testing.T) {
+	onBuilders(t, func(t *testing.T, p *Provisioner, _ string) {
+		var log strings.Builder
+		made, err := p.BuildImage(t.Context(), Build{Base: testImage, Steps: []Step{sh("echo looked")}, Network: "none", Limit: time.Minute}, &log)
+		if err != nil || made.ID != "" || log.String() != "looked\n" {
+			t.Errorf("%+v, %q, %v", made, log.String(), err)
+		}
+		if _, err := p.BuildImage(t.Context(), Build{Base: testImage, Steps: []Step{sh("exit 3")}, Network: "none", Limit: time.Minute}, io.Discard); !isStep(err, 3) {
+			t.Error(err)
+		}
+	})
+}
+
+func isStep(err error, code int) bool {
+	failed, ok := errors.AsType[*StepError](err)
+	return ok && failed.ExitCode == code
+}
+
 // Another name of an image keeps it, and removing the last one removes it.
 func TestImageNames(t *testing.T) {
 	onBuilders(t, func(t *testing.T, p *Provisioner, name string) {
