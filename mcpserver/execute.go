@@ -14,6 +14,7 @@ import (
 	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
+	"cellblock/notebook"
 	"cellblock/sessions"
 )
 
@@ -305,11 +306,11 @@ func footer(e *sessions.Execution, how string) string {
 func statusText(r sessions.Result) string {
 	switch {
 	case r.TimedOut:
-		return "timed out"
+		return notebook.StatusTimedOut
 	case r.Cancelled:
 		return "cancelled"
 	case r.Interrupt.Ran:
-		return "interrupted"
+		return notebook.StatusInterrupted
 	case r.Status == kernels.StatusDied:
 		return "kernel died"
 	}

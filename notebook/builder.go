@@ -29,7 +29,7 @@ type Run struct {
 	Remark string
 	// ExecutionCount is the kernel's own number of it, 0 for none.
 	ExecutionCount int
-	// Status says in a word or two how it ended.
+	// Status says in a word or two how it ended, as StatusTimedOut.
 	Status string
 	// Caller says who asked; it may be empty.
 	Caller   string
@@ -100,6 +100,12 @@ func (b *Builder) note(id, text string, about Object) {
 	b.close()
 	b.notebook.Cells = append(b.notebook.Cells, &Cell{Type: Markdown, ID: id, Source: text, Metadata: Object{"cellblock": about}})
 }
+
+// What a Run's Status is where the cell was stopped, which Cell.Stopped knows again.
+const (
+	StatusTimedOut    = "timed out"
+	StatusInterrupted = "interrupted"
+)
 
 // Begin adds a cell; its outputs follow. It returns false, and the cell is only counted, when there is no room for it.
 func (b *Builder) Begin(r Run) bool {

@@ -8,9 +8,13 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"cellblock/internal/fault"
 )
+
+// maxStopped is the longest that a stopped cell has had which is asked for again: what servers give a cell by themselves.
+const maxStopped = 10 * time.Minute
 
 // file is a notebook's file, as far as it must be known to read the rest.
 type file struct {
@@ -202,4 +206,19 @@ func (c *Cell) MayFail() bool {
 		}
 	}
 	return false
+}
+
+// Stopped tells whether a cell of an exported session was stopped when it ran, by its timeout or by somebody, and after how long, as far as
+// its metadata say.
+func (c *Cell) Stopped() (after time.Duration, stopped bool) {
+	about, _ := c.Metadata["cellblock"].(map[string]any)
+	if status := about["status"]; status != StatusTimedOut && status != StatusInterrupted {
+		return 0, false
+	}
+	number, _ := about["duration"].(json.Number)
+	seconds, err := number.Float64()
+	if err != nil || !(seconds > 0 && seconds <= maxStopped.Seconds()) {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
 }

@@ -15,6 +15,7 @@ import (
 
 	"cellblock/images"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/notebook"
 )
 
@@ -30,7 +31,8 @@ func newNotebookImport() *cobra.Command {
 		Use: "import FILE", Short: "Run a Jupyter notebook's code cells in a session",
 		Long: `Runs the code cells of a Jupyter notebook (nbformat 4), in order, in a new session or in the one that --session names, and
 prints what they print. The kernel runs magics as a notebook does; texts and empty cells are skipped. It stops at the first
-cell that ends with an error, unless that cell has the tag raises-exception. Exit status 1 when a cell has failed.`,
+cell that ends with an error, unless that cell has the tag raises-exception. A cell that was stopped when an exported session
+ran it gets as long as it had then, unless --timeout says how long. Exit status 1 when a cell has failed.`,
 		Example: `  cellblock notebook import analysis.ipynb
   cellblock notebook import --session analysis --keep-going analysis.ipynb`,
 		Args: cobra.ExactArgs(1),
@@ -104,7 +106,7 @@ func (o importOptions) run(ctx context.Context, cfg *Config, cells []*notebook.C
 	for i, cell := range cells {
 		fmt.Fprintf(stderr, "[%d/%d] %s\n", i+1, len(cells), firstLine(cell.Source))
 		var session string
-		session, err = o.cell(ctx, c, live, cell.Source, stderr)
+		session, err = o.within(cell, stderr).cell(ctx, c, live, cell.Source, stderr)
 		o.session = cmp.Or(session, o.session)
 		ran++
 		if err != nil && !errors.Is(err, errCellFailed) {
@@ -125,6 +127,16 @@ func (o importOptions) run(ctx context.Context, cfg *Config, cells []*notebook.C
 		return errCellFailed
 	}
 	return err
+}
+
+// within are the options for a cell. One of which its notebook says that it was stopped gets as long as it had then, where no --timeout was
+// given: it might never end, and hold up those behind it.
+func (o importOptions) within(cell *notebook.Cell, stderr io.Writer) importOptions {
+	if had, stopped := cell.Stopped(); stopped && o.timeout == 0 {
+		o.timeout = max(had, time.Second)
+		fmt.Fprintf(stderr, "It was stopped after %s when the notebook was made, and gets as long again; --timeout gives each cell more.\n", words.Took(o.timeout))
+	}
+	return o
 }
 
 // firstLine is the beginning of a code, for people who watch.
