@@ -56,6 +56,20 @@ func TestParseKernelspec(t *testing.T) {
 	}
 }
 
+// Whatever the language, nothing waits for somebody who turns pages, nor for a network that is not there. What a kernelspec says
+// itself counts.
+func TestUnattended(t *testing.T) {
+	own, err := ParseKernelspec("/k/own", []byte(`{"argv": ["x", "{connection_file}"], "language": "bash", "env": {"PAGER": "less"}}`))
+	if err != nil || own.Env["PAGER"] != "less" {
+		t.Errorf("%+v, %v", own, err)
+	}
+	for _, l := range []Language{own, Python("python3")} {
+		if l.Env["LESS"] != "-FRXd" || l.Env["GIT_PAGER"] != "cat" || l.Env["npm_config_fetch_retries"] != "0" || l.Online["npm_config_fetch_retries"] != "2" {
+			t.Errorf("%s: %v, %v", l.Name, l.Env, l.Online)
+		}
+	}
+}
+
 // What Jupyter's own programs write names nothing of ours.
 func TestParseForeignKernelspec(t *testing.T) {
 	l, err := ParseKernelspec("/k/ir", []byte(`{"argv": ["R", "--slave", "-e", "IRkernel::main()", "--args", "{connection_file}"], "language": "R", "interrupt_mode": "message"}`))

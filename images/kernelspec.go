@@ -64,7 +64,8 @@ func ParseKernelspec(folder string, data []byte) (Language, error) {
 	x := k.Metadata.Cellblock
 	l := Language{
 		Name: Name(k.Language), DisplayName: cmp.Or(k.DisplayName, name), Kernel: name,
-		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"), Env: k.Env,
+		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"),
+		Env: with(unattended, k.Env), Online: with(online, nil),
 		Note: x.Note, Variables: x.Variables, RunFile: x.RunFile,
 	}
 	l.Title = titleOf(k.Language, l.Name)
@@ -97,7 +98,7 @@ func ParseKernelspec(folder string, data []byte) (Language, error) {
 			l.Argv[i], l.Folder = strings.ReplaceAll(arg, "{resource_dir}", folder), folder
 		}
 	}
-	return adapt(l), nil
+	return adapt(l, k.Env), nil
 }
 
 // titleOf keeps how a kernelspec writes its language, if it does so with care.
@@ -122,17 +123,15 @@ func Endings(name string) []string {
 	return []string{"." + name}
 }
 
-// adapt starts ipykernel as we do, whatever its kernelspec says of its arguments. Environment variables stay.
-func adapt(l Language) Language {
+// adapt starts ipykernel as we do, whatever its kernelspec says of its arguments. The environment variables that it says stay.
+func adapt(l Language, said map[string]string) Language {
 	ours := l.Name == "python" && slices.ContainsFunc(l.Argv, func(arg string) bool { return strings.HasPrefix(arg, "ipykernel") })
 	if !ours {
 		return l
 	}
 	p := Python(l.Argv[0])
 	p.Kernel, p.DisplayName = l.Kernel, l.DisplayName
-	env := maps.Clone(p.Env)
-	maps.Copy(env, l.Env)
-	p.Env = env
+	p.Env = with(p.Env, said)
 	return p
 }
 

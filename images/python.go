@@ -92,12 +92,12 @@ func Python(interpreter string) Language {
 		Argv:          []string{interpreter, "-c", pythonProgram, "-f", "{connection_file}", "--HistoryManager.enabled=False", "--Completer.use_jedi=False"},
 		InterruptMode: "signal",
 		Transport:     "ipc",
-		Env: map[string]string{
+		Env: with(unattended, map[string]string{
 			// There is no network: pip says so in two lines, and not after five attempts, or with a page of advice for a system's
 			// administrator.
 			"PIP_NO_INDEX": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1",
-		},
-		Online: map[string]string{"PIP_NO_INDEX": "0", "PIP_USER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUSERBASE": "/workspace/.local"},
+		}),
+		Online: with(online, map[string]string{"PIP_NO_INDEX": "0", "PIP_USER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUSERBASE": "/workspace/.local"}),
 		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
 			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install needs a profile with network.",
 		Endings:   []string{".py"},

@@ -77,6 +77,7 @@ func TestRealErrorsOfBash(t *testing.T) {
 			"Hint: nosuchprogram is not installed. Programs are installed on the server's host, by its operator."},
 		{"no program in a script", "bash -c 'nosuchprogram\necho after'", "bash: line 1: nosuchprogram: command not found\nafter\n" +
 			"Hint: nosuchprogram is not installed. Programs are installed on the server's host, by its operator."},
+		{"a pager", "printf '%s\\n' first last >pages; less pages", "first\nlast"},
 	})
 }
 

@@ -76,13 +76,13 @@ func terminalKernel(t testing.TB, l images.Language) (kernels.Kernelspec, []stri
 	NeedPython(t)
 	spec, terminal := kernelspecOf(l), filepath.Join(fromSources(t, "bash").Folder, "..", "terminal")
 	spec.Argv[0] = images.PythonInterpreter
-	spec.Env = map[string]string{"PYTHONPATH": terminal} // beside it, where it is installed
+	spec.Env["PYTHONPATH"] = terminal // beside it, where it is installed
 	return spec, []string{l.Folder, terminal}
 }
 
 func kernelspecOf(l images.Language) kernels.Kernelspec {
 	return kernels.Kernelspec{
-		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, InterruptMode: l.InterruptMode, Transport: l.Transport,
+		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env, InterruptMode: l.InterruptMode, Transport: l.Transport,
 	}
 }
 
