@@ -60,7 +60,7 @@ func (v *Viewer) signInByLink(w http.ResponseWriter, r *http.Request, who visit)
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
 	case code == "":
-		v.signInPage(w, r, http.StatusOK, fault.Body{})
+		v.signInPage(w, r, http.StatusOK, v.whyStrange(r))
 		return nil
 	case r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || from != "" && from != "none" && from != "same-origin":
 		form := v.signInForm()

@@ -117,6 +117,15 @@ func (v *Viewer) identify(r *http.Request) (visit, error) {
 	return visit{Principal: p, signIn: in, owner: sessions.Owner{Issuer: p.Issuer, Subject: p.Subject}}, nil
 }
 
+// whyStrange says why somebody must sign in who was signed in before: his browser still has the secret. It is empty for who was not, or has
+// signed out.
+func (v *Viewer) whyStrange(r *http.Request) fault.Body {
+	if cookie, err := r.Cookie(v.cookie); err != nil || cookie.Value == "" {
+		return fault.Body{}
+	}
+	return fault.Body{Message: "Your sign-in has ended.", Hint: "Sign in again to go on. Sessions have gone on meanwhile."}
+}
+
 // refuseStranger answers who is not signed in: with the page to sign in, a status that ends a stream for good, or an error.
 func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
@@ -127,7 +136,7 @@ func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err erro
 	case wantsPage(r) && r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		v.bounce(w, r, r.URL.Path)
 	case wantsPage(r):
-		v.signInPage(w, r, http.StatusUnauthorized, fault.Body{})
+		v.signInPage(w, r, http.StatusUnauthorized, v.whyStrange(r))
 	default:
 		v.fail(w, r, err)
 	}
