@@ -56,7 +56,8 @@ var pythonProgram = strings.Join([]string{
 }, "\n\n")
 
 // pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It
-// stands in notebooks, too, so that it needs nothing of this kernel's, and it leaves no name behind but __file__.
+// stands in notebooks, too, so that it needs nothing of this kernel's, and it leaves no name behind but __file__. A script may delete
+// all names.
 const pythonRunFile = `__file__ = {path}
 __import__("sys").argv, __argv__ = [__file__, *{args}], __import__("sys").argv
 try:
@@ -65,7 +66,7 @@ except SystemExit as __exit__:
     if __exit__.code:
         raise
 finally:
-    __import__("sys").argv = globals().pop("__argv__")`
+    __import__("sys").argv = globals().pop("__argv__", [""])`
 
 //go:embed python_variables.py
 var pythonVariables string

@@ -68,19 +68,25 @@ def send_busy_with_the_next(kernel):
     kernel._publish_status = publish_status
 
 
-def transform_once(shell):
+def transform_once(kernel):
     # do_execute asks what a cell is in plain Python, and run_cell asks again before anything else is done.
-    transform, last = shell.transform_cell, []
+    execute, transform, expected, last = kernel.do_execute, kernel.shell.transform_cell, [], []
+
+    @functools.wraps(execute)
+    def do_execute(*args, **options):
+        expected[:] = [True]
+        return execute(*args, **options)
 
     def transform_cell(raw_cell):
-        if last and last[0] is raw_cell:
-            return last[1]
+        if last and last.pop(0) is raw_cell:
+            return last.pop()
         plain = transform(raw_cell)
-        last[:] = raw_cell, plain
+        last[:] = (raw_cell, plain) if expected else ()
+        expected.clear()
         return plain
 
-    shell.transform_cell = transform_cell
-    shell.events.register("pre_execute", last.clear)  # a cell may change how cells are transformed
+    kernel.do_execute, kernel.shell.transform_cell = do_execute, transform_cell
+    kernel.shell.events.register("pre_execute", last.clear)  # what comes next may change how cells are transformed
 
 
 def format_directly():
@@ -127,7 +133,7 @@ def keep_pace(kernel):
     if kernel.session.pack is json_packer:
         kernel.session.pack = Packer()
     send_busy_with_the_next(kernel)
-    transform_once(kernel.shell)
+    transform_once(kernel)
     format_directly()
     remember_signatures()
     jsonutil.parse_date = parse_date

@@ -12,6 +12,7 @@ import types
 
 MOST = 200  # variables; the newest are described
 MOST_IMPORTED = 20  # of those, names that came with a module's others, as by a star
+LONGEST = 200  # characters of a module's name
 COLUMNS = 50  # of one table
 PREVIEW = 80  # characters
 SECONDS = 1.0  # in all
@@ -176,24 +177,27 @@ def sources(value):
             module = module_of(value if issubclass(cls, type) else cls)
     except AttributeError:
         return []  # a type may have none
-    if type(module) is not str or module in ("__main__", "builtins"):
+    if type(module) is not str or len(module) > LONGEST or module in ("__main__", "builtins"):
         return []
     return [module, *(module[:i] for i, c in enumerate(module) if c == ".")]
 
 
-def divide(variables):
+def divide(variables, deadline):
     # What the user has made himself, and what he has by the name that it has in its module. A module that gave him a function or
-    # an object of its own gave him its constants and modules, too.
+    # an object of its own gave him its constants and modules, too. What there is no time to look at is his own.
     absent, spaces, gave = object(), {}, set()
     for name, value in variables:
+        if time.monotonic() > deadline:
+            return variables, []
         for module in sources(value):
             if module not in spaces:
                 spaces[module] = given(module)
             if spaces[module].get(name, absent) is value:
                 gave.add(module)
+    came = {(name, id(value)) for module in gave for name, value in list(spaces[module].items())}
     own, imported = [], []
     for name, value in variables:
-        (imported if any(spaces[module].get(name, absent) is value for module in gave) else own).append((name, value))
+        (imported if (name, id(value)) in came else own).append((name, value))
     return own, imported
 
 
@@ -201,9 +205,10 @@ def describe_all():
     shell = sys.modules["IPython"].get_ipython()
     hidden, absent = shell.user_ns_hidden, object()
     mine = [(n, v) for n, v in list(shell.user_ns.items()) if type(n) is str and not n.startswith("_") and hidden.get(n, absent) is not v]
-    own, imported = divide(mine)
+    begun = time.monotonic()
+    own, imported = divide(mine, begun + SECONDS / 2)
     newest = list(itertools.islice(itertools.chain(reversed(own), reversed(imported[-MOST_IMPORTED:])), MOST))
-    describer, deadline, described = Describer(), time.monotonic() + SECONDS, []
+    describer, deadline, described = Describer(), begun + SECONDS, []
     for name, value in newest:
         if time.monotonic() > deadline:
             break

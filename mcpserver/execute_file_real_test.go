@@ -26,4 +26,8 @@ func TestRealScriptArguments(t *testing.T) {
 	run("main.py", "3").expect(t, true, "SystemExit: 3")
 	run("fails.py", "x y", `q"'`).expect(t, true, `['x y', 'q"\'']`, "File /workspace/fails.py:3", "ZeroDivisionError")
 	w.run("a", "sys.argv == before, n, keep, '__argv__' in globals(), __file__").expect(t, false, "(True, 7, 3, False, '/workspace/fails.py')")
+
+	script("clean.py", "get_ipython().run_line_magic('reset', '-f')\nprint('clean')\n")
+	run("clean.py", "1").expect(t, false, "clean", "ok")
+	w.run("a", "import sys; sys.argv").expect(t, false, "['']")
 }

@@ -119,6 +119,10 @@ func TestRealVariablesBesideImported(t *testing.T) {
 	if own := strings.Join(names[last:], " "); own != "mine pi alias Own os" || last != 20 || v.More < 400 {
 		t.Errorf("%q, %d more", names, v.More)
 	}
+
+	// Neither many of both nor a module's name without an end takes more than the time that there is.
+	w.run("v", "def far(): pass\nfar.__module__ = '.' * 1_000_000\nfor i in __builtins__.range(100_000): globals()[f'n{i}'] = i").expect(t, false)
+	w.call("inspect_variables", map[string]any{"session_id": "v"}).expect(t, false, "n99999")
 }
 
 // A kernel that does not answer is interrupted, and the session goes on.

@@ -138,6 +138,12 @@ await asyncio.sleep(0)
 get_ipython().input_transformers_cleanup.remove(dozen)
 print("twel" "ve" in get_ipython().transform_cell(get_ipython().history_manager.input_hist_raw[-1])) # twelve`, "True")
 	b.want(`
+code, transform = "tw" "elve", get_ipython().transform_cell
+before = transform(code)
+get_ipython().input_transformers_cleanup.append(dozen)
+print(before.strip() == code, transform(code).strip())
+get_ipython().input_transformers_cleanup.remove(dozen)`, "True 12")
+	b.want(`
 class Shown:
     def _repr_html_(self): return "<b>html</b>"
     def _repr_markdown_(self): raise RuntimeError("no such thing")
