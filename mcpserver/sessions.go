@@ -143,7 +143,11 @@ func (s *service) interruptSession(ctx context.Context, r mcp.CallToolRequest) (
 	case !report.Ran:
 		return mcp.NewToolResultText(fmt.Sprintf("Session %s was not running anything; nothing was changed.", id)), nil
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("The running cell of session %s was stopped. %s", id, ladderRemark(report))), nil
+	was := "was stopped"
+	if report.Already {
+		was = "was being stopped already"
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("The running cell of session %s %s. %s", id, was, ladderRemark(report))), nil
 }
 
 func (s *service) restartTool() toolSpec {

@@ -226,6 +226,7 @@ func (c *fakeClient) Restart(context.Context, time.Duration) error {
 	if c.p.restartErr != nil {
 		return c.p.restartErr
 	}
+	time.Sleep(c.p.restartTime)
 	c.mu.Lock()
 	c.restarts++
 	e := c.current

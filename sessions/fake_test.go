@@ -26,9 +26,11 @@ type fakeProvisioner struct {
 	connectErr atomic.Pointer[error]
 	stopErr    atomic.Pointer[error]
 	restartErr error
-	unplugged  atomic.Bool   // cells cannot be sent: the connection is down
-	starving   time.Duration // how much of their time kernels wait for a processor, in per cent
-	unsent     atomic.Int64  // cells that came to nothing: see play
+	// restartTime is how long a kernel takes to be restarted.
+	restartTime time.Duration
+	unplugged   atomic.Bool   // cells cannot be sent: the connection is down
+	starving    time.Duration // how much of their time kernels wait for a processor, in per cent
+	unsent      atomic.Int64  // cells that came to nothing: see play
 
 	launched atomic.Int64
 	live     atomic.Int64

@@ -35,3 +35,28 @@ func TestLadderIsPatientWithStarvedKernels(t *testing.T) {
 		})
 	}
 }
+
+// Who interrupts a cell that is being stopped already hears what that came to, also while its kernel is being restarted for it.
+func TestInterruptOfACellThatIsBeingStopped(t *testing.T) {
+	for _, later := range []time.Duration{time.Second, 10*time.Second + time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &fakeProvisioner{restartTime: time.Second}
+			m := newTestManager(t, p)
+			defer m.Shutdown(context.Background())
+			e := start(t, m, alice, python("s", "stubborn"))
+			synctest.Wait()
+			e.Cancel()
+			time.Sleep(later)
+			want := InterruptReport{Ran: true, Rung: RungRestart, Already: true}
+			if got, err := m.Interrupt(t.Context(), alice, "s"); err != nil || got != want {
+				t.Errorf("after %v: %+v, %v", later, got, err)
+			}
+			if got, err := m.Interrupt(t.Context(), alice, "s"); err != nil || got.Ran || got.Already {
+				t.Errorf("when it has stopped: %+v, %v", got, err)
+			}
+			if res := wait(t, e); !res.Cancelled || res.Interrupt.Already {
+				t.Errorf("%+v", res.Interrupt)
+			}
+		})
+	}
+}

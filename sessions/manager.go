@@ -359,11 +359,35 @@ func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number 
 	if err != nil {
 		return InterruptReport{}, err
 	}
-	if info := s.info(); info.State != Busy {
+	info := s.info()
+	seen := info.Last != nil && info.Last.runs(number)
+	if info.State != Busy && !seen {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
-	a := s.send(ctx, order{kind: orderInterrupt, cell: number, by: caller})
-	return a.report, s.orderError(a.err)
+	if info.State == Busy { // or its kernel is being restarted under it
+		a := s.send(ctx, order{kind: orderInterrupt, cell: number, by: caller})
+		if a.err != nil || a.report.Ran || !seen {
+			return a.report, s.orderError(a.err)
+		}
+	}
+	return info.Last.stoppedBy(ctx)
+}
+
+// runs tells whether a cell runs, and is the one with this number, if that is not 0.
+func (e *Execution) runs(number int) bool {
+	phase, _ := e.Phase()
+	return phase == PhaseRunning && (number == 0 || number == e.Number())
+}
+
+// stoppedBy says what stopped a cell that ran when somebody asked to stop it, and that ends by other means.
+func (e *Execution) stoppedBy(ctx context.Context) (InterruptReport, error) {
+	result, err := e.Wait(ctx)
+	if ctx.Err() != nil {
+		return InterruptReport{}, err
+	}
+	report := result.Interrupt
+	report.Already = report.Ran
+	return report, nil
 }
 
 // Restart gives the session a fresh kernel: variables are lost, files are kept, a running cell ends, waiting cells run
