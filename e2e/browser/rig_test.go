@@ -118,7 +118,13 @@ func subject(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "."
 // link is an address that signs in, once, as the test's subject; scopes are all where none is named.
 func (s *site) link(t *testing.T, scopes ...string) string {
 	t.Helper()
-	args := []string{"open", "--data-dir", s.DataDir, "--url", s.URL, "--subject", subject(t)}
+	return s.linkOf(t, subject(t), scopes...)
+}
+
+// linkOf is an address that signs in, once, as somebody.
+func (s *site) linkOf(t *testing.T, who string, scopes ...string) string {
+	t.Helper()
+	args := []string{"open", "--data-dir", s.DataDir, "--url", s.URL, "--subject", who}
 	if len(scopes) > 0 {
 		args = append(args, "--scopes", strings.Join(scopes, ","))
 	}

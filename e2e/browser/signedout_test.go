@@ -1,12 +1,15 @@
 package browser
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
-// When a sign-in is over by its time, a page says so and keeps what is written there; who signs in again, in any tab, goes on in it.
+// When a sign-in is over by its time, a page says so and keeps what is written there; who signs in again, in any tab, goes on in it,
+// as often as that happens. When it is somebody else, the page becomes theirs.
 func TestSignInThatIsOver(t *testing.T) {
 	s := shared(t)
 	s.python(t, s.mcp(t), "over", "x = 6")
@@ -14,24 +17,67 @@ func TestSignInThatIsOver(t *testing.T) {
 	p.expects("401")
 	p.desk("over")
 	p.untilText("#state", "idle")
-	p.write("x * 7")
-	eval[string](p, "document.querySelector('meta[name=csrf]').dataset.left = '0'")
 	other := p.another(t)
-	other.open("/")
 	other.expects("401")
+	for _, code := range []string{"x * 7", "x * 8"} {
+		p.do(page.BringToFront())
+		p.write(code)
+		p.signInEnds(other)
+		other.do(page.BringToFront(), chromedp.Navigate(s.link(t)))
+		other.untilText("h1", "Sessions")
+		p.do(page.BringToFront())
+		p.until("!document.querySelector('dialog[open]') && document.querySelector('#link-state').textContent === ''")
+		if left := p.code(); left != code {
+			t.Errorf("of what was written, %q, there is %q", code, left)
+		}
+		p.do(chromedp.Focus("#code", chromedp.ByQuery))
+		p.key("Enter", shift)
+		p.until("document.querySelector('#code').value === ''")
+	}
+	p.untilText("#c2 .outputs", "42")
+	p.untilText("#c3 .outputs", "48")
+
+	second := subject(t) + ".second"
+	s.python(t, s.Connect(t, s.Token(t, "--subject", second), false), "over", "print('of the second')") // under the same name
+	p.write("what the first has written")
+	p.signInEnds(other)
+	other.do(page.BringToFront(), chromedp.Navigate(s.linkOf(t, second)))
+	other.untilText("h1", "Sessions")
+	p.do(page.BringToFront())
+	p.untilText("#c1 .outputs", "of the second")
+	p.until("document.querySelector('#state')?.innerText.includes('idle') && !document.querySelector('dialog[open]')")
+	html := eval[string](p, "document.documentElement.outerHTML")
+	if strings.Contains(html, "x * 7") || p.code() != "" {
+		t.Errorf("the second sees of the first %q and\n%s", p.code(), html)
+	}
+}
+
+// signInEnds has the sign-in of a page end as if by its time, which another tab of the browser brings about.
+func (p *tab) signInEnds(other *tab) {
+	p.t.Helper()
+	eval[string](p, "document.querySelector('meta[name=csrf]').dataset.left = '0'")
+	other.do(page.BringToFront())
+	other.open("/")
 	other.click(".who form button")
 	other.untilText("h1", "Sign in")
+	p.do(page.BringToFront()) // browsers let a tab in the back look at its clock once a minute
 	p.untilText("dialog[open]", "Your sign-in has ended")
 	if where := eval[string](p, "document.querySelector('dialog[open] a').pathname"); where != "/signin" {
-		t.Errorf("to sign in it leads to %s", where)
+		p.t.Errorf("to sign in it leads to %s", where)
 	}
-	other.do(chromedp.Navigate(s.link(t)))
-	other.untilText("h1", "Sessions")
-	p.until("!document.querySelector('dialog[open]') && document.querySelector('#link-state').textContent === ''")
-	if code := p.code(); code != "x * 7" {
-		t.Errorf("of what was written there is %q", code)
+}
+
+// Who asks for a page and has to sign in first comes to that page.
+func TestSignInLeadsToThePage(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "wanted", "print('here it is')")
+	p := s.stranger(t)
+	p.expects("401")
+	p.open("/s/wanted")
+	p.untilText("h1", "Sign in")
+	p.do(chromedp.Navigate(s.link(t)))
+	p.untilText("#c1 .outputs", "here it is")
+	if where := eval[string](p, "location.pathname"); where != "/s/wanted" {
+		t.Errorf("it is at %s", where)
 	}
-	p.do(chromedp.Focus("#code", chromedp.ByQuery))
-	p.key("Enter", shift)
-	p.until("document.querySelector('#c2 .outputs')?.textContent.includes('42')") // it is not the tab in front
 }

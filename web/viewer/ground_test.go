@@ -109,6 +109,39 @@ func TestLink(t *testing.T) {
 	}
 }
 
+// Who asked for a page before signing in comes to it afterwards, once; what else a cookie names leads nowhere but to the list.
+func TestWayBack(t *testing.T) {
+	p := newPages(t)
+	name := p.viewer.wayBackCookie()
+	w := (&browser{pages: p}).page("GET", "/s/hers", "none", nil)
+	cookies := w.Result().Cookies()
+	if w.Code != http.StatusUnauthorized || len(cookies) != 1 || cookies[0].Name != name || cookies[0].Value != "/s/hers" || !cookies[0].HttpOnly {
+		t.Fatalf("%d, %v", w.Code, cookies)
+	}
+	if w := (&browser{pages: p}).page("GET", "/", "none", nil); len(w.Result().Cookies()) > 0 {
+		t.Errorf("the list is remembered: %v", w.Result().Cookies())
+	}
+	for asked, want := range map[string]string{
+		"/s/hers": "/s/hers", "/server": "/server", "/signin": "/", "//evil": "/", "https://evil": "/", `/\evil`: "/", `/s/\evil`: "/", "/s//evil": "/", "/s/..": "/",
+		"/s/../evil": "/", "javascript:alert(1)": "/", "/s/a\tb": "/", "/s/a?to=//evil": "/", "": "/", "evil": "/",
+	} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1:8787/signin?code="+p.code("ann sessions:read"), nil)
+		r.Header.Set("Accept", "text/html")
+		r.Header.Set("Cookie", name+`="`+strings.ReplaceAll(asked, `"`, "")+`"`)
+		w := httptest.NewRecorder()
+		p.handler.ServeHTTP(w, r)
+		if where := w.Header().Get("Location"); w.Code != http.StatusSeeOther || where != want {
+			t.Errorf("%q leads to %q (%d)", asked, where, w.Code)
+		}
+		if want != "/" && !slices.ContainsFunc(w.Result().Cookies(), func(c *http.Cookie) bool { return c.Name == name && c.MaxAge < 0 }) {
+			t.Errorf("%q is not forgotten: %v", asked, w.Result().Cookies())
+		}
+		if ownPage(asked) != (want != "/") {
+			t.Errorf("%q is a page of ours: %v", asked, ownPage(asked))
+		}
+	}
+}
+
 // Pages come under a strict policy; one that another site links to is loaded once more, because the cookie stayed back.
 func TestPages(t *testing.T) {
 	p := newPages(t)

@@ -139,6 +139,6 @@ func (v *Viewer) endFlow(w http.ResponseWriter, r *http.Request, _ visit) error 
 	if err := v.begin(w, r, token); err != nil {
 		return err
 	}
-	v.bounce(w, r, "/") // not a redirect: browsers would keep the strict cookie back
+	v.bounce(w, r, v.wayBack(w, r)) // not a redirect: browsers would keep the strict cookie back
 	return nil
 }

@@ -88,7 +88,7 @@ func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) err
 	default:
 		return err
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, v.wayBack(w, r), http.StatusSeeOther)
 	return nil
 }
 

@@ -78,6 +78,8 @@ type stream struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
 	buf bytes.Buffer
+	// patience is how long the browser may take to read what was sent.
+	patience time.Duration
 }
 
 // change ends and begins subscriptions, all or nothing, and tells whether it could: what comes too late does not fit.
@@ -202,7 +204,7 @@ func (s *stream) end() {
 }
 
 func (s *stream) flush() error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has deadlines
+	_ = s.rc.SetWriteDeadline(time.Now().Add(s.patience)) // not every writer has deadlines
 	_, err := s.w.Write(s.buf.Bytes())
 	s.buf.Reset()
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -57,14 +59,23 @@ func listen(t *testing.T, url string, begun func(id string), enough func(message
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	return events(t, response.Body, begun, enough)
+}
+
+// events reads a stream's events until it has seen enough, or the stream ends. A last line that was cut off does not count.
+func events(t *testing.T, body io.Reader, begun func(id string), enough func(message) bool) (heard []message) {
+	t.Helper()
 	var m message
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		field, value, _ := strings.Cut(lines.Text(), ": ")
+	lines := bufio.NewReader(body)
+	for line, err := lines.ReadString('\n'); err == nil; line, err = lines.ReadString('\n') {
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch {
 		case field == "event":
 			m.event = value
 		case field == "data" && m.event == "stream":
 			begun(strings.Trim(value, `"`))
+			m = message{}
+		case field == "data" && m.event == "beat":
 			m = message{}
 		case field == "data":
 			if err := json.Unmarshal([]byte(value), &m); err != nil {
@@ -231,6 +242,64 @@ func TestReaderGoesAway(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the topic goes on")
 	}
+}
+
+// Of a reader that holds its connection and reads nothing, no more is kept than sockets and one batch hold; it is let go, and misses
+// nothing when it comes back.
+func TestReaderStalls(t *testing.T) {
+	const most, size = 800, 32 << 10
+	var told atomic.Int32
+	ended := make(chan struct{}, 2)
+	topic := func(ctx context.Context, after string, send func(Event) error) error {
+		defer func() { ended <- struct{}{} }()
+		return count(most)(ctx, after, func(e Event) error {
+			told.Store(int32(e.Data.(int)))
+			e.Data = strings.Repeat("x", size)
+			return send(e)
+		})
+	}
+	url := serve(t, &Streams{patience: 100 * time.Millisecond}, always, topic)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("who does not read is not let go")
+	}
+	if n := told.Load(); n == most {
+		t.Errorf("all of %d events were taken from the topic for a reader that reads none", n)
+	}
+	next := 1
+	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+		t.Error(err)
+	} else { // until it was let go, the last line perhaps in part
+		next = inOrder(t, events(t, response.Body, nobody, func(message) bool { return false }), next)
+	}
+	if next == 1 || next > most {
+		t.Fatalf("it has got events up to %d", next-1)
+	}
+	rest := listen(t, serve(t, new(Streams), always, topic)+"?after="+strconv.Itoa(next-1), nobody, func(m message) bool { return m.After == strconv.Itoa(most) })
+	if next = inOrder(t, rest, next); next != most+1 {
+		t.Errorf("it has got events up to %d", next-1)
+	}
+}
+
+// inOrder checks that what was heard has the cursors from next on, and returns the one after them.
+func inOrder(t *testing.T, heard []message, next int) int {
+	t.Helper()
+	for _, m := range heard {
+		if m.After != strconv.Itoa(next) {
+			t.Fatalf("after %d comes %q", next-1, m.After)
+		}
+		next++
+	}
+	return next
 }
 
 // A quiet stream is heard of: by an event, as pages do not get to see comments.

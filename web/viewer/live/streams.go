@@ -1,16 +1,20 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Streams are all streams that browsers listen to. The zero value has none.
 type Streams struct {
 	mu   sync.Mutex
 	open map[string]*stream // by id
+
+	patience time.Duration // of tests; zero is writeTimeout
 }
 
 // Change is what a browser wants to hear besides, and no more.
@@ -29,7 +33,10 @@ func (x *Streams) Serve(ctx context.Context, w http.ResponseWriter, owner string
 	defer cancel()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // of proxies
-	s := &stream{owner: owner, ctx: ctx, items: make(chan item), running: map[int]context.CancelFunc{}, w: w, rc: http.NewResponseController(w)}
+	s := &stream{
+		owner: owner, ctx: ctx, items: make(chan item), running: map[int]context.CancelFunc{},
+		w: w, rc: http.NewResponseController(w), patience: cmp.Or(x.patience, writeTimeout),
+	}
 	defer s.close()
 	id := rand.Text()
 	x.put(id, s)
