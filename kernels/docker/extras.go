@@ -12,7 +12,6 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
-	"cellblock/kernels/mounts"
 )
 
 // extras are what a profile gives a kernel beside its limits.
@@ -34,11 +33,11 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := mounts.Resolve(p.cfg.MountRoots, spec.Mounts)
+	resolved, err := p.mounts.Resolve(ctx, spec.Mounts)
 	if err != nil {
 		return nil, err
 	}
-	return mounts.Writable(resolved, e.user.uid, e.user.gid)
+	return p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid)
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)
@@ -48,7 +47,7 @@ func (p *Provisioner) extras(ctx context.Context, e *engine, spec kernels.Spec) 
 	if x.runtime, err = e.runtime(ctx, cmp.Or(spec.Runtime, p.cfg.Runtime)); err != nil {
 		return x, err
 	}
-	if x.mounts, err = p.hostMounts(e, spec.Mounts); err != nil {
+	if x.mounts, err = p.hostMounts(ctx, e, spec.Mounts); err != nil {
 		return x, err
 	}
 	var named []string
@@ -88,7 +87,7 @@ func (e *engine) runtime(ctx context.Context, name string) (string, error) {
 
 // hostMounts are folders of this host for a container. What is mounted below a read-only one is left out: older engines would let
 // it be written to.
-func (p *Provisioner) hostMounts(e *engine, wanted []kernels.Mount) (all []mount.Mount, err error) {
+func (p *Provisioner) hostMounts(ctx context.Context, e *engine, wanted []kernels.Mount) (all []mount.Mount, err error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -96,7 +95,7 @@ func (p *Provisioner) hostMounts(e *engine, wanted []kernels.Mount) (all []mount
 		return nil, fault.New(fault.Unavailable, "the folder %s cannot be mounted: the container engine at %s shares no files with this server", wanted[0].Source, e.host).
 			WithHint("Run the server where the engine runs, or use a profile without mounts.")
 	}
-	resolved, err := mounts.Resolve(p.cfg.MountRoots, wanted)
+	resolved, err := p.mounts.Resolve(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}

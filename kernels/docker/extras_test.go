@@ -3,6 +3,8 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
+	"cellblock/kernels/mounts"
 )
 
 // Folders of this host appear where they are to, as they are to; where the engine does not see them, that is said.
@@ -51,6 +54,19 @@ ls /mnt/out`)
 		}
 		nothingLeftButOne(t, p)
 	})
+}
+
+// A folder that does not answer holds a launch up no longer than its context does.
+func TestHostMountThatHangs(t *testing.T) {
+	gone := make(chan struct{})
+	defer close(gone)
+	p := &Provisioner{mounts: mounts.Finder{Folder: func(_ []string, source string) (string, error) { <-gone; return source, nil }}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	spec := kernels.Spec{Mounts: []kernels.Mount{{Source: "/gone", Target: "/data"}}}
+	if _, err := p.extras(ctx, &engine{files: FilesBind}, spec); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // runHeld runs a script that waits at the workspace's pipe "go" until its container has been launched, and returns what it prints.

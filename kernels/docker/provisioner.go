@@ -16,6 +16,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/kernels/mounts"
 )
 
 // Name is the provisioner's name in Refs.
@@ -50,6 +51,7 @@ type Provisioner struct {
 	shimVolume string     // the one that was full
 	shimMade   string     // what tells it from another of its name
 
+	mounts  mounts.Finder
 	sweeper sweeper
 }
 
@@ -61,6 +63,7 @@ func New(cfg Config) (*Provisioner, error) {
 		return nil, err
 	}
 	p := &Provisioner{cfg: cfg, images: cfg.Images, started: time.Now(), meeting: make(chan struct{}, 1)}
+	p.mounts.Roots = cfg.MountRoots
 	p.sweeper.start(cfg.Logger)
 	return p, nil
 }

@@ -53,7 +53,7 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err := p.checkSpec(spec); err != nil {
 		return nil, err
 	}
-	mounts, err := p.checkExtras(spec)
+	mounts, err := p.checkExtras(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

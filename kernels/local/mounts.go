@@ -7,11 +7,10 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
-	"cellblock/kernels/mounts"
 )
 
 // checkExtras refuses what a kernel here cannot have, and returns what the sources of its mounts really are.
-func (p *Provisioner) checkExtras(spec kernels.Spec) ([]kernels.Mount, error) {
+func (p *Provisioner) checkExtras(ctx context.Context, spec kernels.Spec) ([]kernels.Mount, error) {
 	const engine = "Use a profile without it, or run kernels in containers (provisioner: docker)."
 	switch {
 	case spec.Runtime != "":
@@ -22,17 +21,17 @@ func (p *Provisioner) checkExtras(spec kernels.Spec) ([]kernels.Mount, error) {
 		return nil, fault.New(fault.Unavailable, "the folder %s cannot be mounted for a kernel without a sandbox", spec.Mounts[0].Source).
 			WithHint("Turn the sandbox on (sandbox: bwrap), or use a profile without mounts.")
 	}
-	return mounts.Resolve(p.cfg.MountRoots, spec.Mounts)
+	return p.mounts.Resolve(ctx, spec.Mounts)
 }
 
 // Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it.
-func (p *Provisioner) Allows(_ context.Context, spec kernels.Spec) (doubt, err error) {
-	resolved, err := p.checkExtras(spec)
+func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err error) {
+	resolved, err := p.checkExtras(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	c := p.Capabilities()
-	return mounts.Writable(resolved, c.UID, c.GID)
+	return p.mounts.Writable(ctx, resolved, c.UID, c.GID)
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -63,6 +64,24 @@ ls /mnt/out; ls -d /data /mnt`)
 	again.Mounts = []kernels.Mount{{Source: roots[1] + "/out/link", Target: "/data"}}
 	if _, err := p.Launch(t.Context(), again); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "leads to /etc") {
 		t.Errorf("through a link: %v", fault.Text(err))
+	}
+}
+
+// A folder that does not answer holds a launch up no longer than its context does.
+func TestMountThatHangs(t *testing.T) {
+	p := newLocal(t, t.TempDir(), func(*Config) {})
+	gone := make(chan struct{})
+	defer close(gone)
+	p.mounts.Folder = func(_ []string, source string) (string, error) { <-gone; return source, nil }
+	spec, _ := script(t, p, "mounts0003", "true")
+	spec.Mounts = []kernels.Mount{{Source: "/gone", Target: "/data"}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Launch(ctx, spec); !errors.Is(err, context.Canceled) {
+		t.Errorf("launch: %v", err)
+	}
+	if _, err := p.Allows(ctx, spec); !errors.Is(err, context.Canceled) {
+		t.Errorf("allows: %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/kernels/mounts"
 )
 
 // Provisioner launches kernels in sandboxes on this host.
@@ -26,6 +27,7 @@ type Provisioner struct {
 	nproc   bool // RLIMIT_NPROC counts each user namespace apart
 	bwrap   bwrap
 	health  healthCache
+	mounts  mounts.Finder
 
 	mu      sync.Mutex
 	handles map[*handle]struct{}
@@ -49,6 +51,7 @@ func New(cfg Config) (*Provisioner, error) {
 		cfg: cfg, user: kernelUser(cfg), system: readSystem(os.DirFS("/")), handles: map[*handle]struct{}{},
 		cgroups: findCgroups(context.Background(), cfg.StateDir, cfg.Logger), nproc: countsByNamespace(),
 	}
+	p.mounts.Roots = cfg.MountRoots
 	if p.cfg.Sandbox == SandboxNone && p.user.drop {
 		if err := os.Chmod(cfg.RunDir, 0o711); err != nil { // to be passed, not listed
 			return nil, fault.New(fault.Invalid, "%w", err)

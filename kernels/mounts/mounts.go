@@ -22,14 +22,19 @@ var system = []string{
 	"/sys", "/tmp", "/usr", "/var", "/workspace", "/home/cellblock",
 }
 
-// Resolve returns mounts with what their sources really are. The error is Invalid when one of them may not be.
+// Resolve returns mounts with what their sources really are. The error is Invalid when one of them may not be. It hangs as long as a
+// source's file system does.
 func Resolve(roots []string, wanted []kernels.Mount) ([]kernels.Mount, error) {
+	return resolveAll(wanted, func(source string) (string, error) { return resolve(roots, source) })
+}
+
+func resolveAll(wanted []kernels.Mount, folder func(source string) (string, error)) ([]kernels.Mount, error) {
 	resolved := make([]kernels.Mount, 0, len(wanted))
 	for _, m := range wanted {
 		if err := checkTarget(m.Target); err != nil {
 			return nil, err
 		}
-		source, err := resolve(roots, m.Source)
+		source, err := folder(m.Source)
 		if err != nil {
 			return nil, err
 		}
