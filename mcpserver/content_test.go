@@ -479,3 +479,30 @@ func TestLongChainIsCutShort(t *testing.T) {
 		t.Errorf("%d causes are told, want %d:\n%s", n, maxFrames, got)
 	}
 }
+
+// What cannot be read any more says so, and what there is not to see says nothing.
+func TestTooSmallToRead(t *testing.T) {
+	b := defaultBudget
+	image, note := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, "")
+	if image == nil || note != "[scaled down from 300×7000 to 67×1568 pixels, too small to read: show less in one image]" {
+		t.Error(note)
+	}
+	a := newArea()
+	a.add(kernels.Output{Kind: kernels.OutputDisplay, Data: mimeBundle{"text/plain": json.RawMessage(`"<Figure size 640x480 with 0 Axes>"`)}})
+	if got := a.blocks(defaultBudget, bounds{}); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A line that quotes the data keeps its ends; a message of many lines stays whole.
+func TestLongLineOfAnError(t *testing.T) {
+	long := "Could not convert string '" + strings.Repeat("x", 4300) + "' to numeric"
+	got := errorText(kernels.ExecError{Name: "TypeError", Value: long, Traceback: []string{"TypeError: " + long}}, 0)
+	if len(got) > 700 || !strings.HasPrefix(got, "TypeError: Could not convert string 'xxx") || !strings.HasSuffix(got, "xxx' to numeric") {
+		t.Errorf("%d: %s", len(got), got)
+	}
+	many := strings.TrimSpace(strings.Repeat("a line of it\n", 100))
+	if got := errorText(kernels.ExecError{Name: "E", Value: many}, 0); !strings.Contains(got, many) {
+		t.Error(got)
+	}
+}

@@ -47,6 +47,8 @@ type fitted struct {
 	// width and height are the original's; smaller tells that the block has fewer pixels.
 	width, height int
 	smaller       bool
+	// shown is the size of the block's image where it is smaller.
+	shown image.Point
 }
 
 // fitImage makes an image block of an image in base64 that fits the budget. PNG and JPEG that fit go as they are; others
@@ -104,6 +106,7 @@ func decodeBase64(s string) ([]byte, error) {
 func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 	small := scale(img, side)
 	f.smaller = small != img
+	defer func() { f.shown = small.Bounds().Size() }()
 	if format != "jpeg" && (f.smaller || format != "png") {
 		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
 			f.block = imageBlock("image/png", data)

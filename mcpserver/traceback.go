@@ -14,6 +14,7 @@ import (
 // Bounds of one error, in characters and frames.
 const (
 	maxMessage = 4000
+	maxLine    = 600 // what a library quotes of the data is one line, and the ends of it say what is wrong
 	maxFrames  = 20
 )
 
@@ -29,10 +30,27 @@ func errorText(e kernels.ExecError, shift int) string {
 	t.endException()
 	t.tellInner()
 	text := strings.Join(t.lines, "\n")
-	if said := cutMiddle(strings.TrimSpace(plain(e.Value)), maxMessage); text == "" || !strings.Contains(text, e.Name) && (said == "" || !strings.Contains(text, said)) {
-		text = joinLines(text, cutMiddle(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": "), maxMessage))
+	if said := cutMessage(strings.TrimSpace(plain(e.Value))); text == "" || !strings.Contains(text, e.Name) && (said == "" || !strings.Contains(text, said)) {
+		text = joinLines(text, cutMessage(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": ")))
 	}
-	return cutMiddle(text, 4*maxMessage)
+	return cutMiddle(cutLines(text), 4*maxMessage)
+}
+
+// cutLines shortens the lines of a text that are too long.
+func cutLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = cutMiddle(line, maxLine)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cutMessage shortens a message that is too long, its lines first.
+func cutMessage(text string) string {
+	if len(text) > maxMessage {
+		text = cutLines(text)
+	}
+	return cutMiddle(text, maxMessage)
 }
 
 // frame is one level of a traceback.
@@ -116,7 +134,7 @@ func (t *traceback) message(lines []string) {
 		t.begin = len(t.lines)
 	}
 	t.endException()
-	t.lines = append(t.lines, cutMiddle(strings.Join(lines, "\n"), maxMessage))
+	t.lines = append(t.lines, cutMessage(strings.Join(lines, "\n")))
 }
 
 // tellInner tells of the exceptions inside libraries: after the user's own frames, which say more to him. Libraries often quote
