@@ -149,8 +149,10 @@ func (s *service) listExecutions(ctx context.Context, r mcp.CallToolRequest) (*m
 		entries = append(entries, executionEntryOf(info))
 		lines = append(lines, executionLine(info))
 	}
-	if len(lines) == 0 {
+	if len(infos) == 0 {
 		lines = []string{"No cells yet."}
+	} else if earlier := infos[0].Number - 1; earlier > 0 && len(infos) == limit {
+		lines = append(lines, fmt.Sprintf("[%s before these; limit=%d lists all]", words.Count(int64(earlier), "cell"), limit+earlier))
 	}
 	return mcp.NewToolResultStructured(map[string]any{"executions": entries}, strings.Join(lines, "\n")), nil
 }

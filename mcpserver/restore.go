@@ -10,6 +10,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/words"
+	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -145,5 +146,12 @@ func restoreStopped(id string, r sessions.RestoreReport) string {
 			text += " The file was there when the cell first ran: write it into the workspace again (write_file)."
 		}
 	}
-	return text + " Calling again goes on where this stopped."
+	again := "."
+	if n := len(r.Cells); n > 0 && r.Cells[n-1].Result.Status != kernels.StatusOK {
+		again = ", with that cell."
+	}
+	if r.SetBy > 0 {
+		text += fmt.Sprintf(" %s was set by cell %d, which did not succeed and so did not run again: run what is needed of it first.", r.Absent, r.SetBy)
+	}
+	return text + " Calling again goes on where this stopped" + again
 }

@@ -72,5 +72,9 @@ func TestRestoreSessionOfAMissingScript(t *testing.T) {
 	expectText(t, restoreText("s", sessions.RestoreReport{
 		Cells: []sessions.RestoredCell{{Original: 1, Number: 4, Title: "exec(…)", Result: sessions.Result{Result: failed}}}, Left: 2,
 		Stopped: "the cell failed: FileNotFoundError: No such file or directory: '/workspace/load.py'",
-	}), "2 cells not restored.", "write it into the workspace again (write_file). Calling again goes on where this stopped.")
+	}), "2 cells not restored.", "write it into the workspace again (write_file). Calling again goes on where this stopped, with that cell.")
+	expectText(t, restoreText("s", sessions.RestoreReport{
+		Cells:   []sessions.RestoredCell{{Original: 7, Number: 8, Title: "plt.plot()", Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusError}}}},
+		Stopped: "the cell failed: NameError: name 'plt' is not defined", Absent: "plt", SetBy: 6,
+	}), "plt was set by cell 6, which did not succeed and so did not run again: run what is needed of it first. Calling again")
 }

@@ -37,6 +37,10 @@ type RestoreReport struct {
 	Left, Done int
 	// Missing is how many cells are not kept any more that may have been among these.
 	Missing int
+	// Absent is the name that the cell misses which failed, where SetBy is the number of the last cell before it that gives it a
+	// meaning and is not among these, because it did not succeed itself.
+	Absent string
+	SetBy  int
 	// Stopped is why it ended before the last cell; empty when it did not.
 	Stopped string
 	// Earlier is the last lost generation before From that has cells which are not among these; 0 if there is none.
@@ -123,7 +127,7 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 		return RestoreReport{}, err
 	}
 	defer done()
-	cells, report, err := m.lost(ctx, o, id, opts.Generation)
+	cells, failed, report, err := m.lost(ctx, o, id, opts.Generation)
 	if err != nil {
 		return report, err
 	}
@@ -144,6 +148,7 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 			break
 		}
 	}
+	r.report.whoSetWhatIsMissing(failed)
 	r.report.Left = len(cells) - len(r.report.Cells)
 	r.report.Duration = time.Since(began)
 	return r.report, nil
@@ -166,26 +171,29 @@ func (m *Manager) restoreAlone(k key) (done func(), err error) {
 	}, nil
 }
 
-// lost returns the cells that are to be run again, oldest first, and a report that says of which generations they are.
-func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]ExecutionInfo, RestoreReport, error) {
+// lost returns the cells that are to be run again, oldest first, those that did not succeed, and a report that says of which
+// generations they are.
+func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) (cells, failed []ExecutionInfo, report RestoreReport, err error) {
 	live, err := m.liveGeneration(ctx, o, id)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return nil, RestoreReport{}, err
+		return nil, nil, RestoreReport{}, err
 	}
 	infos, err := m.Executions(ctx, o, id, maxRestored)
 	if err != nil {
-		return nil, RestoreReport{}, err
+		return nil, nil, RestoreReport{}, err
 	}
 	if live > 0 && from >= live {
-		return nil, RestoreReport{}, fault.New(fault.Conflict, "generation %d of session %q lives: nothing of it is lost", live, id).
+		return nil, nil, RestoreReport{}, fault.New(fault.Conflict, "generation %d of session %q lives: nothing of it is lost", live, id).
 			WithHint("only generations before it can be restored")
 	}
-	report := RestoreReport{From: from}
+	report = RestoreReport{From: from}
 	done := map[int]bool{} // originals that the kernel which lives has run again
 	var good []ExecutionInfo
 	for _, i := range infos {
 		switch {
-		case i.Phase != PhaseEnded || i.Err != nil || i.Result.Status != kernels.StatusOK:
+		case i.Phase != PhaseEnded || i.Err != nil:
+		case i.Result.Status != kernels.StatusOK:
+			failed = append(failed, i)
 		case i.Generation == live:
 			done[i.Restores] = true
 		default:
@@ -196,9 +204,8 @@ func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]Exe
 		}
 	}
 	if len(good) == 0 || report.From > good[len(good)-1].Generation {
-		return nil, report, nothingLost(id, live)
+		return nil, nil, report, nothingLost(id, live)
 	}
-	var cells []ExecutionInfo
 	seen := map[int]bool{}
 	for _, i := range good {
 		original := i.original()
@@ -218,7 +225,7 @@ func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) ([]Exe
 		}
 	}
 	report.Missing = missingFrom(infos, report.From)
-	return cells, report, nil
+	return cells, failed, report, nil
 }
 
 // missingFrom counts the cells that are not among a session's last ones, and may have run in a generation or after it.

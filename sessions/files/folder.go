@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
 )
 
 // Inside is the workspace's path in a kernel's own sight. A caller may write it before a file's path.
@@ -141,7 +142,7 @@ func (f *Folder) OpenFile(name string) (*os.File, Entry, error) {
 		err = readable(name, info)
 	}
 	if err != nil {
-		return nil, Entry{}, explain(name, err)
+		return nil, Entry{}, f.didYouMean(name, explain(name, err))
 	}
 	// Whatever it has become meanwhile: a pipe that nobody writes to does not hold this up.
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -179,6 +180,27 @@ func notAFile(name string, mode fs.FileMode) error {
 	}
 	return fault.New(fault.Invalid, "%q is %s, and only files can be read and written", name, what).
 		WithHint("delete_file removes it")
+}
+
+// maxCompared bounds the names of a folder that a misspelt one is compared with.
+const maxCompared = 500
+
+// didYouMean adds to an error which says that there is no such file the one in its folder that was probably meant.
+func (f *Folder) didYouMean(name string, err error) error {
+	missing, ok := errors.AsType[*fault.Error](err)
+	if !ok || missing.Kind != fault.NotFound {
+		return err
+	}
+	folder, openErr := f.root.OpenFile(path.Dir(name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	if openErr != nil {
+		return err
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(maxCompared)
+	if near := nearest.Of(path.Base(name), names); near != "" {
+		return missing.WithHint("did you mean %q? %s", path.Join(path.Dir(name), near), missing.Hint)
+	}
+	return err
 }
 
 // explain makes an error of a file operation one for callers: it names no path but theirs.

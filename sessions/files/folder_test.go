@@ -112,6 +112,7 @@ func TestRefusals(t *testing.T) {
 		word string
 	}{
 		{open, "nothing", fault.NotFound, "there is no"}, {open, "d/x/y", fault.NotFound, "there is no"}, {open, "broken", fault.NotFound, "there is no"},
+		{open, "pipe/x", fault.NotFound, "there is no"}, {open, "pipes", fault.NotFound, `did you mean "pipe"? list_files`},
 		{open, "d", fault.Invalid, "is a folder"}, {open, "pipe", fault.Invalid, "a pipe"}, {open, "sock", fault.Invalid, "a socket"},
 		{open, "out", fault.Invalid, "leads out"}, {open, "up", fault.Invalid, "leads out"}, {open, "updir/secret", fault.Invalid, "leads out"},
 		{open, "chain", fault.Invalid, "leads out"}, {open, "loop", fault.Invalid, "too many"}, {open, "proc/etc/passwd", fault.Invalid, "leads out"},
