@@ -312,8 +312,8 @@ func (w *workspaces) ran(k key) bool {
 // noteRan has ran tell that cells of language have run in k's folder, which this process uses.
 func (w *workspaces) noteRan(k key, language string) {
 	name, l, err := w.labelled(k)
-	if err == nil && l.Language == "" {
-		l.Language = language
+	if err == nil && l.Language == "" && !w.moving(l) {
+		l.Language, l.From = language, ""
 		err = w.rewrite(name, l)
 	}
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 )
 
 // labels reads what stands beside the folders, by their names. It looks again where a label has just gone: another process
-// may have put its session's files under another one.
-func (w *workspaces) labels() (labels map[string]label, err error) {
-	const rounds = 3
-	for whole, round := false, 0; !whole && round < rounds; round++ {
+// may have put its session's files under another one. Whole tells that all were read that were there.
+func (w *workspaces) labels() (labels map[string]label, whole bool, err error) {
+	const rounds = 8
+	for round := 0; !whole && round < rounds; round++ {
 		if labels, whole, err = w.readLabels(); err != nil {
 			break
 		}
 	}
-	return labels, err
+	return labels, whole, err
 }
 
 func (w *workspaces) readLabels() (labels map[string]label, whole bool, err error) {
@@ -71,14 +71,11 @@ func (w *workspaces) readAgain(name string) (label, error) {
 	return l, err
 }
 
-// read reads one label, through the link that it is while files are moved.
+// read reads one label.
 func (w *workspaces) read(name string) (l label, err error) {
 	data, err := os.ReadFile(w.labelPath(name))
 	if err == nil {
 		err = json.Unmarshal(data, &l)
-	}
-	if from, linkErr := os.Readlink(w.labelPath(name)); linkErr == nil {
-		l.From = strings.TrimSuffix(from, ".json")
 	}
 	if err == nil && !l.Spare {
 		err = ValidateID(l.ID)

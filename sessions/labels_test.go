@@ -26,7 +26,7 @@ func TestLabelsOfOthers(t *testing.T) {
 	w := labelledFolders(t, 2)
 	others := &workspaces{root: w.root, log: w.log}
 	ids := func() map[string]bool {
-		labels, err := w.labels()
+		labels, _, err := w.labels()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestLabelsOfOthers(t *testing.T) {
 func BenchmarkLabels(b *testing.B) {
 	w := labelledFolders(b, 1000)
 	for b.Loop() {
-		if labels, err := w.labels(); err != nil || len(labels) != 1000 {
+		if labels, _, err := w.labels(); err != nil || len(labels) != 1000 {
 			b.Fatalf("%d labels, %v", len(labels), err)
 		}
 	}

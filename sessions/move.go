@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,12 +18,11 @@ import (
 // A kernel in the pool was launched in a folder of its own, and cannot be given another one: a container's mounts are made
 // once. So a session that has files gets them renamed into that folder, and the folder is the session's from then on.
 //
-// The new folder's label decides. It says Spare; then it is a link to the old folder's, which says From where files come; then
-// it is that label itself, renamed. A process that is killed in between leaves it to the next one, on the same data folder, to
-// go on where it stopped, or to go back if that does not work. Nothing is ever copied or replaced, and no name is in two places.
-//
-// All of it is names, which a file system that keeps a journal changes in their order: nobody waits for the disk, and after a
-// loss of power the label is as good as it was before.
+// The new folder's label decides. It says Spare; then that it is the session's and From which folder its files come; then
+// that it is the session's. A process that is killed in between leaves it to the next one, on the same data folder, to go on
+// where it stopped, or to go back if that does not work. Nothing is ever copied or replaced, and no name is in two places.
+// The label that says From is on the disk before the first file is moved. Where the power fails and names come back in another
+// order all the same, the folder may say Spare and have files: then it is kept, for the operator.
 
 // maxMoved bounds the entries of a folder whose files are moved: more take longer than a kernel's start.
 const maxMoved = 10_000
@@ -127,10 +125,11 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 		return false, false, errors.Join(errors.New("the session has very many files"), err)
 	}
 	ran = l.Language != "" // or somebody has only put files there
-	if err := w.link(f.name, old); err != nil {
+	l.From = old
+	if err := w.rewrite(f.name, l); err != nil {
 		return false, false, err
 	}
-	kept, err := w.finish(f.name, old)
+	kept, err := w.finish(f.name, l)
 	if err == nil && kept != f.name {
 		err = errors.New("they cannot be moved")
 	}
@@ -141,16 +140,23 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 // made meanwhile could have them in neither.
 func copyLock(root string) *flock.Flock { return flock.New(root, flock.SetFlag(os.O_RDONLY)) }
 
-// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release, and names these: two of
-// a session whose files a process that was killed has not moved all. The error is fs.ErrNotExist when there are none.
+// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release, and names these, with
+// those from which a process that was killed has not moved all files. The error is fs.ErrNotExist when there are none.
 func HoldFiles(dataDir string) (folders []string, release func() error, err error) {
 	w := &workspaces{root: workspacesIn(dataDir), log: slog.New(slog.DiscardHandler)}
 	lock := copyLock(w.root)
 	if err := lock.RLock(); err != nil {
 		return nil, lock.Close, err
 	}
-	labels, err := w.labels()
-	return slices.Sorted(maps.Keys(labels)), lock.Close, err
+	labels, _, err := w.labels()
+	for name, l := range labels {
+		folders = append(folders, name)
+		if _, labelled := labels[l.From]; w.moving(l) && !labelled && folderName.MatchString(l.From) {
+			folders = append(folders, l.From)
+		}
+	}
+	slices.Sort(folders)
+	return folders, lock.Close, err
 }
 
 // moving tells whether a label's folder may not have all of its session's files yet.
@@ -162,33 +168,27 @@ func (w *workspaces) moving(l label) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// link makes the label of another folder that of the spare folder name, too.
-func (w *workspaces) link(name, other string) error {
-	path := w.labelPath(name)
-	err := os.Symlink(filepath.Base(w.labelPath(other)), path+".tmp")
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+// finish ends a move that the label of the folder name describes: all files are in one folder then, which it returns. The
+// caller has the locks of both. An error means that the files are in both still.
+func (w *workspaces) finish(name string, l label) (kept string, err error) {
+	from := l.From
+	l.From = ""
+	forth := os.Remove(w.labelPath(from)) // what is in the folder is found by the other label now
+	if forth == nil || errors.Is(forth, fs.ErrNotExist) {
+		w.boundTogether(filepath.Join(w.root, from), filepath.Join(w.root, name))
+		forth = moveEntries(filepath.Join(w.root, from), filepath.Join(w.root, name))
 	}
-	if err != nil {
-		_ = os.Remove(path + ".tmp")
-	}
-	return err
-}
-
-// finish ends a move to the folder name, whose label is linked to that of another: all files are in one folder then, which it
-// returns. The caller has the locks of both. An error means that the files are in both still.
-func (w *workspaces) finish(name, from string) (kept string, err error) {
-	w.boundTogether(filepath.Join(w.root, from), filepath.Join(w.root, name))
-	forth := moveEntries(filepath.Join(w.root, from), filepath.Join(w.root, name))
 	if forth == nil {
-		if err := os.Rename(w.labelPath(from), w.labelPath(name)); err == nil { // or it goes on to be a link, which says the same
-			_ = os.Remove(w.lock(from).Path())
-		}
+		_ = os.Remove(w.lock(from).Path())
+		_ = w.rewrite(name, l) // or it goes on to name a folder that is not there, which is the same
 		return name, nil
 	}
 	w.log.Warn("a session's files cannot be moved to another folder", "error", forth)
 	if err := moveEntries(filepath.Join(w.root, name), filepath.Join(w.root, from)); err != nil {
 		return "", errors.Join(forth, err)
+	}
+	if err := w.rewrite(from, l); err != nil {
+		return "", err
 	}
 	_ = os.Remove(w.labelPath(name))
 	_ = os.Remove(w.lock(name).Path())
@@ -203,13 +203,26 @@ func (w *workspaces) tidy(labels map[string]label) {
 			delete(labels, name)
 			w.locked(name, func(l label) {
 				if l.Spare {
-					w.remove(name)
+					w.removeSpare(name)
 				}
 			})
 		case l.From != "":
 			delete(labels, l.From)
 			w.locked(name, func(l label) { w.resume(name, l, labels) })
 		}
+	}
+}
+
+// removeSpare removes the folder of a kernel that was no session's, unless something is in it: that may be files whose label
+// was not on the disk yet when the power failed.
+func (w *workspaces) removeSpare(name string) {
+	there, err := countEntries(filepath.Join(w.root, name), 1)
+	if err == nil && there == 0 || errors.Is(err, fs.ErrNotExist) {
+		w.remove(name)
+		return
+	}
+	if _, told := w.keptSpare.LoadOrStore(name, true); !told {
+		w.log.Warn("a workspace that is no session's is kept, because there are files in it", "workspace", name, "error", err)
 	}
 }
 
@@ -223,7 +236,7 @@ func (w *workspaces) resume(name string, l label, labels map[string]label) {
 	if free, err := lock.TryLock(); err != nil || !free {
 		return
 	}
-	kept, err := w.finish(name, l.From)
+	kept, err := w.finish(name, l)
 	if err != nil {
 		w.log.Error("a session's files are in two folders, because they cannot be moved", "from", l.From, "to", name, "error", err)
 		return

@@ -30,7 +30,9 @@ func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir st
 		if err := os.MkdirAll(filepath.Join(w.root, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		putLabel(t, w, name, l)
+		if err := w.write(name, l); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, file := range files {
 		path := filepath.Join(w.root, file)
@@ -42,20 +44,6 @@ func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir st
 		}
 	}
 	return dataDir
-}
-
-// putLabel puts a label beside a folder; one that says From where files come is a link.
-func putLabel(t *testing.T, w *workspaces, name string, l label) {
-	t.Helper()
-	var err error
-	if l.From != "" {
-		err = w.link(name, l.From)
-	} else {
-		err = w.write(name, l)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // names lists what is in a workspaces folder, locks left out.
@@ -86,19 +74,14 @@ func TestInterruptedMoveIsFinished(t *testing.T) {
 		files  []string
 	}{
 		"before the first file": {map[string]label{oldFolder: plain, newFolder: moving}, []string{oldFolder + "/a", oldFolder + "/d/b"}},
-		"between two files":     {map[string]label{oldFolder: plain, newFolder: moving}, []string{newFolder + "/a", oldFolder + "/d/b"}},
-		"after the last file":   {map[string]label{oldFolder: plain, newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b", oldFolder + "/"}},
-		"old folder removed":    {map[string]label{oldFolder: plain, newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b"}},
-		"old label renamed":     {map[string]label{newFolder: plain}, []string{newFolder + "/a", newFolder + "/d/b"}},
+		"old label removed":     {map[string]label{newFolder: moving}, []string{oldFolder + "/a", oldFolder + "/d/b"}},
+		"between two files":     {map[string]label{newFolder: moving}, []string{newFolder + "/a", oldFolder + "/d/b"}},
+		"after the last file":   {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b", oldFolder + "/"}},
+		"old folder removed":    {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.labels[bobsFolder] = bobs
 			dir := fixture(t, tt.labels, append(tt.files, bobsFolder+"/a")...)
-			if name == "old folder removed" {
-				if err := os.Remove(filepath.Join(dir, "workspaces", oldFolder)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			for range 2 { // doing it again changes nothing
 				w, err := openWorkspaces(dir, 65534, 65534, discard)
 				if err != nil {
@@ -132,7 +115,7 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 	moving := plain
 	moving.From = oldFolder
 	t.Run("undone", func(t *testing.T) {
-		dir := fixture(t, map[string]label{oldFolder: plain, newFolder: moving}, oldFolder+"/a")
+		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a")
 		if err := os.Remove(filepath.Join(dir, "workspaces", newFolder)); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +131,7 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 		}
 	})
 	t.Run("one name in both", func(t *testing.T) {
-		dir := fixture(t, map[string]label{oldFolder: plain, newFolder: moving}, oldFolder+"/a", newFolder+"/a")
+		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a", newFolder+"/a")
 		w, err := openWorkspaces(dir, 65534, 65534, discard)
 		if err != nil {
 			t.Fatal(err)
@@ -310,27 +293,31 @@ func TestFilesThatAreCopiedAreNotMoved(t *testing.T) {
 // What is deleted while a move is unfinished goes from both folders, whenever this process has last looked.
 func TestDeleteAfterAnUnfinishedMove(t *testing.T) {
 	plain := label{Owner: alice, ID: "s", Language: "python"}
-	moving := map[string]label{oldFolder: plain, newFolder: {From: oldFolder}}
+	moving := plain
+	moving.From = oldFolder
 	inBoth := []string{oldFolder + "/a", oldFolder + "/b", newFolder + "/a"} // so it can be neither finished nor undone
 	for name, tt := range map[string]struct {
 		before, after map[string]label
 		files         []string
 	}{
-		"known":                    {before: moving, files: inBoth},
-		"begun by another process": {before: map[string]label{oldFolder: plain}, after: moving, files: []string{oldFolder + "/a", newFolder + "/"}},
-		"half done by another one": {before: map[string]label{oldFolder: plain}, after: moving, files: []string{oldFolder + "/a", newFolder + "/b"}},
-		"given up by another one":  {before: map[string]label{oldFolder: plain}, after: moving, files: inBoth},
-		"done by another one":      {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: plain}, files: []string{newFolder + "/a"}},
+		"known":                     {before: map[string]label{newFolder: moving}, files: inBoth},
+		"known, with the old label": {before: map[string]label{newFolder: moving, oldFolder: plain}, files: inBoth},
+		"begun by another process": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving, oldFolder: plain},
+			files: []string{oldFolder + "/a", newFolder + "/"}},
+		"half done by another one": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving},
+			files: []string{oldFolder + "/a", newFolder + "/b"}},
+		"given up by another one": {before: map[string]label{oldFolder: plain}, after: map[string]label{newFolder: moving}, files: inBoth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := fixture(t, tt.before, tt.files...)
 			m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
 			if tt.after != nil {
 				_ = os.Remove(m.workspaces.labelPath(oldFolder))
-				_ = os.Remove(filepath.Join(m.workspaces.root, oldFolder)) // if nothing is in it
 			}
 			for name, l := range tt.after {
-				putLabel(t, m.workspaces, name, l)
+				if err := m.workspaces.write(name, l); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
 				t.Error(err)
@@ -404,9 +391,9 @@ func TestFilesAreSeenWholeWhileTheyAreMoved(t *testing.T) {
 
 // Who copies workspaces is told of the folder from which not all files were moved, too.
 func TestHeldFilesOfAnUnfinishedMove(t *testing.T) {
-	plain := label{Owner: alice, ID: "s", Language: "python"}
-	dir := fixture(t, map[string]label{oldFolder: plain, newFolder: {From: oldFolder}, bobsFolder: {Owner: bob, ID: "s", Language: "python"}},
-		oldFolder+"/a", newFolder+"/b")
+	moving := label{Owner: alice, ID: "s", Language: "python", From: oldFolder}
+	over := label{Owner: bob, ID: "s", Language: "python", From: "dddddddddddddddd"}
+	dir := fixture(t, map[string]label{newFolder: moving, bobsFolder: over}, oldFolder+"/a", newFolder+"/b")
 	folders, release, err := HoldFiles(dir)
 	if err != nil || !slices.Equal(folders, []string{oldFolder, newFolder, bobsFolder}) {
 		t.Errorf("%v, %v", folders, err)

@@ -227,7 +227,7 @@ func errRestarted() *fault.Error {
 
 // goOnWith makes a kernel that was found again the session's.
 func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted) {
-	s.kernel = k
+	s.kernel, s.untold = k, true // the process before may not have come to tell
 	s.keepHandle(k.handle)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,6 +3,8 @@ package sessions_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,6 +181,43 @@ func TestTimeoutGoesOnAfterARestart(t *testing.T) {
 		e, got := recalled(t, m, "ended", 1)
 		if r := sessions.WaitFor(t, e); r.TimedOut || r.Status != kernels.StatusOK || got != lines(20) {
 			t.Errorf("what had ended is told as %+v with %q", r, got)
+		}
+	})
+}
+
+// That cells have run where files had been put before is written down also when the server was killed during the first one.
+func TestFirstCellOfAnEarlierProcessIsNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		if _, _, err := m.WriteFile(t.Context(), sessions.Alice, "s", "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "steps 20"))
+		time.Sleep(10 * time.Second)
+		label := func() string {
+			paths, _ := filepath.Glob(filepath.Join(l.dir, "workspaces", "*.json"))
+			if len(paths) != 1 {
+				t.Fatalf("the labels are %v", paths)
+			}
+			text, err := os.ReadFile(paths[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		l.kill()
+		if text := label(); strings.Contains(text, "python") {
+			t.Fatalf("it was noted before: %s", text)
+		}
+		m, _ = l.start()
+		e, _ := recalled(t, m, "s", 1)
+		sessions.WaitFor(t, e)
+		if err := m.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if text := label(); !strings.Contains(text, `"language":"python"`) {
+			t.Errorf("the label is %s", text)
 		}
 	})
 }

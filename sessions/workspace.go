@@ -42,6 +42,8 @@ type workspaces struct {
 	byKey  map[key]string
 	used   map[key]*flock.Flock
 
+	keptSpare sync.Map // names of folders of which was said that they are kept: see removeSpare
+
 	seen sync.Map // of labels as they were last read: seenLabel by the folder's name
 }
 
@@ -53,8 +55,8 @@ type label struct {
 	Created  time.Time `json:"created"`
 	// Spare tells that the folder is a pooled kernel's: empty, and no session's yet.
 	Spare bool `json:"spare,omitempty"`
-	// From is the folder that the session had before, while its files are being moved into this one: see move.go.
-	From string `json:"-"`
+	// From is the folder that the session had before, while its files are being moved into this one.
+	From string `json:"from,omitempty"`
 }
 
 var folderName = regexp.MustCompile(`^[a-z2-7]{16}$`)
@@ -70,19 +72,21 @@ func openWorkspaces(dataDir string, uid, gid int, log *slog.Logger) (*workspaces
 		return nil, fault.New(fault.Unavailable, "the workspaces folder cannot be made: %w", err).
 			WithHint("make %s writable for the server, or name another data folder", dataDir)
 	}
-	return w, w.loadAll()
+	_, err := w.loadAll()
+	return w, err
 }
 
 func workspacesIn(dataDir string) string { return filepath.Join(dataDir, "workspaces") }
 
-// loadAll reads the labels of all folders. What a process that was killed has left half done is put in order first.
-func (w *workspaces) loadAll() error {
-	labels, err := w.labels()
+// loadAll reads the labels of all folders, and tells whether it has them all, as labels does. What a process that was killed
+// has left half done is put in order first.
+func (w *workspaces) loadAll() (whole bool, err error) {
+	labels, whole, err := w.labels()
 	w.tidy(labels)
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		w.load(name, labels)
 	}
-	return err
+	return whole, err
 }
 
 // load notes whose a folder is. One that is known already stays a session's folder, while it has its label.
@@ -128,24 +132,38 @@ func (w *workspaces) acquire(k key, language string) (dir string, used bool, err
 	return dir, len(entries) > 0, err
 }
 
+// maxMeanwhile is how often a folder is looked for that another process moves or deletes meanwhile.
+const maxMeanwhile = 8
+
 // name returns the name of k's folder, which it makes, with its label, if it is not there.
 func (w *workspaces) name(k key, language string) (string, error) {
-	name, ok, err := w.find(k)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		name = newKernelID()
-	}
-	if err := w.use(k, name).RLock(); err != nil {
-		return "", err
-	}
-	if _, err := os.Lstat(w.labelPath(name)); errors.Is(err, fs.ErrNotExist) {
-		if err := w.write(name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()}); err != nil {
+	for range maxMeanwhile {
+		name, ok, err := w.find(k)
+		if err != nil {
 			return "", err
 		}
+		if !ok {
+			name = newKernelID()
+		}
+		had := w.uses(k)
+		if err := w.use(k, name).RLock(); err != nil {
+			return "", err
+		}
+		l, err := w.read(name)
+		switch {
+		case !ok || had && errors.Is(err, fs.ErrNotExist):
+			err = w.write(name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()})
+			if err != nil {
+				return "", err
+			}
+		case !had && (err != nil || key{l.Owner, l.ID} != k || w.moving(l)): // before the lock was here
+			w.leave(k)
+			w.forget(k)
+			continue
+		}
+		return name, w.makeFolder(filepath.Join(w.root, name))
 	}
-	return name, w.makeFolder(filepath.Join(w.root, name))
+	return "", errElsewhere
 }
 
 // errElsewhere is why files cannot be had now.
@@ -157,16 +175,24 @@ func (w *workspaces) find(k key) (name string, ok bool, err error) {
 	if name, l, err := w.labelled(k); err == nil && !w.moving(l) {
 		return name, true, nil
 	}
-	w.forget(k)
-	if err := w.loadAll(); err != nil {
-		return "", false, err
+	for range maxMeanwhile {
+		w.forget(k)
+		whole, err := w.loadAll()
+		if err != nil {
+			return "", false, err
+		}
+		name, l, err := w.labelled(k)
+		switch {
+		case err == nil && w.moving(l):
+			w.log.Warn("a session's files are on their way to another folder", "from", l.From, "to", name)
+			return "", false, errElsewhere
+		case err == nil || w.uses(k):
+			return name, true, nil
+		case name == "" && whole:
+			return "", false, nil
+		}
 	}
-	if name, l, err := w.labelled(k); err == nil && w.moving(l) {
-		w.log.Warn("a session's files are on their way to another folder", "from", l.From, "to", name)
-		return "", false, errElsewhere
-	}
-	name, ok = w.lookup(k)
-	return name, ok, nil
+	return "", false, errElsewhere
 }
 
 // labelled returns k's folder, as it is known, and what stands beside it now.
@@ -320,7 +346,7 @@ func (w *workspaces) delete(k key) error {
 // remains is find, but also names the folder from which files are to come of a move that cannot be finished.
 func (w *workspaces) remains(k key) (name, from string, ok bool, err error) {
 	w.forget(k)
-	if err := w.loadAll(); err != nil {
+	if _, err := w.loadAll(); err != nil {
 		return "", "", false, err
 	}
 	name, ok, err = w.find(k)
@@ -350,8 +376,9 @@ func (w *workspaces) drop(k key, name string) error {
 		delete(w.byKey, k)
 	}
 	w.mu.Unlock()
+	err := os.Remove(w.labelPath(name)) // first: who has a new lock must not find it
 	_ = os.Remove(w.lock(name).Path())
-	return os.Remove(w.labelPath(name))
+	return err
 }
 
 // removeAll is os.RemoveAll for folders that users' code may have made unreadable.

@@ -36,7 +36,7 @@ func (b *backup) addDatabase() error {
 	return b.out.placed(h)
 }
 
-// copyOwn copies a file or link that the server has made, by its path in the data folder.
+// copyOwn copies a file that the server has written, by its path in the data folder.
 func (b *backup) copyOwn(name string) (whole bool, err error) {
 	f, err := os.Open(filepath.Join(b.data, name))
 	if err != nil {
@@ -45,13 +45,6 @@ func (b *backup) copyOwn(name string) (whole bool, err error) {
 	defer f.Close()
 	if err := b.addFolders(filepath.Dir(name)); err != nil {
 		return false, err
-	}
-	if link, err := os.Readlink(f.Name()); err == nil {
-		info, err := os.Lstat(f.Name())
-		if err != nil {
-			return false, err
-		}
-		return true, b.addEntry(info, name, link)
 	}
 	return b.copyFile(f, name)
 }
@@ -126,8 +119,8 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyWorkspaces copies the workspaces, each with the label beside it that says whose it is. That of one into which
-// files were being moved when a process was killed is a link to the other's, and whoever uses the backup goes on with it.
+// copyWorkspaces copies the workspaces, each with the label beside it that says whose it is. One from which files were being
+// moved when a process was killed has none: the label of the other says so, and whoever uses the backup goes on with it.
 func (b *backup) copyWorkspaces(ctx context.Context) error {
 	files, bytes := b.files, b.bytes
 	folders, release, err := sessions.HoldFiles(b.data)
