@@ -38,8 +38,17 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 
 func TestCompletions(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if text := ran(t, "completion", shell); !strings.Contains(text, "cellblock") {
-			t.Errorf("%s: %.200s", shell, text)
+		script, err := os.Create(filepath.Join(t.TempDir(), shell))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout := os.Stdout
+		os.Stdout = script // cobra takes it when the command is made
+		ran(t, "completion", shell)
+		os.Stdout = stdout
+		_ = script.Close()
+		if text, err := os.ReadFile(script.Name()); err != nil || !strings.Contains(string(text), "cellblock") {
+			t.Errorf("%s: %v %.200s", shell, err, text)
 		}
 	}
 }
