@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,26 +10,70 @@ import (
 	"cellblock/e2e/rig"
 )
 
-// A picture that cannot be shown is told to be one, and what there is of it can be had; no browser's sign stands for it.
+// A picture that cannot be shown is told to be one, and what there is of it can be had; no browser's sign stands for it. So it is
+// whether the cell comes while the page is open, or was there before.
 func TestBrokenPictures(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
 	p := s.signIn(t)
 	p.expects("400")
+	s.python(t, c, "broken", "'the first cell'")
+	p.open("/s/broken")
+	p.untilText("#link-state", "")
 	s.python(t, c, "broken", brokenPictures+"\nopen('cut.png', 'wb').write(base64.b64decode(whole)[:30])")
-	const told = `[...document.querySelectorAll('#c1 .item.display')].map((item) => item.innerText.replace(/\s+/g, ' ').trim()).join('|')`
+	const told = `[...document.querySelectorAll('#c2 .item.display')].map((item) => item.innerText.replace(/\s+/g, ' ').trim()).join('|')`
 	const want = "This picture cannot be shown: its data is cut off or damaged. Download|This picture cannot be shown: its data is not base64.|" +
 		"This picture cannot be shown: its data is cut off or damaged. Download|Download"
-	p.open("/s/broken")
-	for _, when := range []string{"there before", "fetched"} {
-		p.until(told + ".startsWith(" + quoted(want) + ") && document.querySelectorAll('#c1 .picture img').length === 1")
+	for _, when := range []string{"come", "there before"} {
 		if when == "there before" {
-			p.click("#tab-files")
-			p.click("[data-preview='cut.png']")
-			p.untilText("#preview .shown", "This picture cannot be shown")
 			p.open("/s/broken")
 		}
+		p.until(told + ".startsWith(" + quoted(want) + ") && document.querySelectorAll('#c2 .picture img').length === 1")
 	}
+	p.click("#tab-files")
+	p.click("[data-preview='cut.png']")
+	p.untilText("#preview .shown", "This picture cannot be shown")
+}
+
+// A good picture that could not be had for a while is asked for again, and is shown.
+func TestPicturesThatComeLater(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "later", brokenPictures)
+	p := s.signIn(t)
+	p.expects("400")
+	p.open("/s/later")
+	const image = "document.querySelector('#c1 .picture img')"
+	p.until("document.querySelectorAll('#c1 .broken').length === 2 && " + image + "?.complete && " + image + ".naturalWidth === 300")
+	eval[bool](p, `(() => {
+		const ask = fetch, image = `+image+`;
+		globalThis.refused = [];
+		globalThis.loads = 0;
+		globalThis.fetch = async (path, options) => {
+			if (path !== image.src) return ask(path, options);
+			const status = refused.shift();
+			return status ? Response.json({message: 'Not now.'}, {status}) : ask(path, options);
+		};
+		image.addEventListener('load', () => loads++);
+		globalThis.fails = (status) => { refused.push(status); image.dispatchEvent(new Event('error')); };
+		return true;
+	})()`)
+	loaded := 0
+	shown := func() {
+		t.Helper()
+		loaded++
+		p.until(fmt.Sprintf("loads === %d && document.querySelectorAll('#c1 .broken').length === 2 && %s?.naturalWidth === 300", loaded, image))
+	}
+	for _, status := range []int{503, 429} { // a server that starts, or is busy
+		eval[bool](p, fmt.Sprintf("(fails(%d), true)", status))
+		shown()
+	}
+	eval[bool](p, "(document.querySelector('meta[name=csrf]').dataset.left = '0', fails(401), true)")
+	p.untilText("dialog[open]", "Your sign-in has ended")
+	eval[bool](p, "(new BroadcastChannel('cellblock').postMessage('signed in'), true)")
+	shown()
+	eval[bool](p, "(fails(0), true)") // only the picture's own request failed
+	shown()
 }
 
 // A cell that waited when its server ended is run by a click, and so is a script's.
