@@ -3,6 +3,7 @@
 const meta = document.querySelector('meta[name=csrf]');
 const hearers = new Set();
 const pages = globalThis.BroadcastChannel ? new BroadcastChannel('cellblock') : null;
+let ended = false; // the sign-in; the box that says so may be closed before there is another
 let box = null;
 
 // csrf is the token of the sign-in.
@@ -23,6 +24,7 @@ export function signedOut() {
     location.reload(); // to the page to sign in
     return;
   }
+  ended = true;
   if (box) return;
   box = Object.assign(document.createElement('dialog'), {className: 'signed-out', onclose: () => { box?.remove(); box = null; }});
   const title = Object.assign(document.createElement('h2'), {textContent: 'Your sign-in has ended', id: 'signed-out'});
@@ -38,9 +40,9 @@ export function signedOut() {
 
 // look finds out whether somebody is signed in again: the same, or this is not his page.
 async function look() {
-  if (!box) return;
+  if (!ended) return;
   const answer = await fetch('/live/state', {headers: {Accept: 'application/json'}}).catch(() => null);
-  if (!answer?.ok || !box) return;
+  if (!answer?.ok || !ended) return;
   const now = await answer.json();
   if (now.visitor !== meta.dataset.visitor) {
     location.reload();
@@ -48,6 +50,7 @@ async function look() {
   }
   meta.content = now.csrf;
   meta.dataset.left = (Date.now() - performance.timeOrigin) / 1000 + now.left;
+  ended = false;
   box?.close();
   for (const heard of hearers) heard();
 }
