@@ -260,7 +260,7 @@ func TestBadCommandLines(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown flag":        {nil, []string{"serve", "--adr", "x"}, "--help"},
+		"unknown flag":        {nil, []string{"serve", "--adr", "x"}, "Did you mean --addr?"},
 		"unknown command":     {nil, []string{"sevre"}, "serve"},
 		"unknown provisioner": {nil, []string{"serve", "--provisioner", "dokcer"}, "auto, docker, local"},
 		"unknown variable":    {[]string{"CELLBLOCK_ADR=x"}, []string{"serve"}, "CELLBLOCK_ADDR"},
