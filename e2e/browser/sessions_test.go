@@ -14,7 +14,7 @@ func TestSignInAndOut(t *testing.T) {
 	link := s.link(t)
 	p := s.stranger(t)
 	p.expects("401")
-	p.open("/s/anything")
+	p.open("/")
 	p.untilText("h1", "Sign in")
 	p.do(chromedp.Navigate(link))
 	p.untilText("h1", "Sessions")

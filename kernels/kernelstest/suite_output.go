@@ -177,6 +177,7 @@ print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10, ring()
 // user has a level of his own.
 func testFigures(f *suite) {
 	b := f.launch()
+	b.python("import matplotlib") // which may complain of where it is
 	b.want(`
 import base64, matplotlib.pyplot as plt
 from matplotlib_inline.backend_inline import set_matplotlib_formats
