@@ -55,8 +55,9 @@ kernels: ## the kernels of ours for the sandbox, where this user's Jupyter has i
 .PHONY: test
 # Not cached: what the tests build and start is no part of what Go looks at. Those that take longest begin first.
 PACKAGES := ./e2e ./kernels/docker ./sessions ./kernels/local ./kernels/shim ./mcpserver ./...
-# Three packages and three tests of one at once, whatever the processors: most of them wait for kernels and engines.
-TESTARGS := $(RACE) -p 3 -parallel 3 -vet=off -count=1 -timeout 40m
+# Three packages and three tests of one at once, whatever the processors: most of them wait for kernels and engines. Nobody
+# debugs these programs: without tables for that, linking the fifty of them takes two thirds of the time.
+TESTARGS := $(RACE) -ldflags='-s -w' -p 3 -parallel 3 -vet=off -count=1 -timeout 40m
 test: setup build ## every test that can run here; what cannot is named. RERUN=1, as in the gate: what fails is run once more
 	go vet $(RACE) ./...
 	$(if $(RERUN),scripts/test-again.sh '$(PACKAGES)' $(TESTARGS),go test $(TESTARGS) $(PACKAGES))

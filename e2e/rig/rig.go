@@ -38,7 +38,7 @@ func build(dir string, flags []string) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	args := append([]string{"build", "-trimpath", "-o", dir}, flags...) // -trimpath: make build has compiled the same
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", dir}, flags...) // as make build does, which has compiled the same
 	cmd := exec.Command("go", append(args, "cellblock/cmd/cellblock", "cellblock/cmd/cellblock-shim")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
