@@ -235,7 +235,7 @@ func (e *engine) runStep(ctx context.Context, id string, step Step, log io.Write
 	if err := ctx.Err(); err != nil {
 		return engineError(e.host, err)
 	}
-	code, err := e.exitOf(ctx, run.ID)
+	code, err := e.exitOf(ctx, id, run.ID)
 	switch {
 	case err != nil:
 		return engineError(e.host, errors.Join(err, copyErr))
@@ -243,26 +243,6 @@ func (e *engine) runStep(ctx context.Context, id string, step Step, log io.Write
 		return &StepError{step, code}
 	}
 	return nil
-}
-
-// exitOf is how a program has ended whose output has. Podman may need a moment more to know it.
-func (e *engine) exitOf(ctx context.Context, run string) (int, error) {
-	for pause := firstListPause; ; pause *= 2 {
-		inspect, err := e.api.ContainerExecInspect(ctx, run)
-		switch {
-		case err != nil:
-			return 0, err
-		case !inspect.Running:
-			return inspect.ExitCode, nil
-		case pause > lastListPause:
-			return 0, errors.New("a program of the build has closed its output and goes on")
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
 }
 
 // commit makes an image of a build's container. Once begun it is not given up half-way: whoever cancels meanwhile finds the
