@@ -137,7 +137,7 @@ func (p *Provisioner) probe(ctx context.Context) (string, error) {
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = []string{}, "/", &out, &out, child
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.user.credential()}
 	if p.stages() {
-		err = st.start(cmd)
+		err = st.start(ctx, cmd)
 	} else {
 		err = cmd.Start()
 	}

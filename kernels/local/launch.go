@@ -81,7 +81,7 @@ func (l *launch) run(ctx context.Context) (*handle, error) {
 	if err := l.prepare(); err != nil {
 		return nil, err
 	}
-	started := l.start()
+	started := l.start(ctx)
 	for _, f := range l.child {
 		_ = f.Close()
 	}
@@ -183,8 +183,9 @@ func (l *launch) config(place shimPlace) (string, error) {
 	return string(b), err
 }
 
-// start starts the process, in a session of its own so that nothing that ends the server reaches it.
-func (l *launch) start() error {
+// start starts the process, in a session of its own so that nothing that ends the server reaches it. A ctx that ends
+// before leaves none.
+func (l *launch) start(ctx context.Context) error {
 	log, err := openRegular(l.entry.path(logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (l *launch) start() error {
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.p.user.credential()}
 	l.p.cgroups.wrap(l.cmd, l.spec.ID, specLimits(l.spec.Limits))
 	if l.p.stages() {
-		err = l.stage.start(l.cmd)
+		err = l.stage.start(ctx, l.cmd)
 	} else {
 		err = l.cmd.Start()
 	}

@@ -49,7 +49,7 @@ func TestServer(t *testing.T) {
 	}
 	try("folder", func() error { l.entry, err = newEntry(p.cfg.StateDir, spec.ID); return err })
 	try("prepared", l.prepare)
-	try("started", l.start)
+	try("started", func() error { return l.start(t.Context()) })
 	try("placed", l.place)
 	try("opened", func() error {
 		_, err := l.gate.Write(l.opening)

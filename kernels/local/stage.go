@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 type stage struct {
 	sources []stageSource
 	scratch []stageScratch
+	open    func(stageSource) (*os.File, error) // of a source; nil is openPath
 }
 
 // stageSource is a path of the host, whether it must be a folder and no link, and whether there must be no link on the way to it
@@ -62,24 +64,45 @@ func (s *stage) addScratch(size int64, u user) string {
 	return path
 }
 
-// start starts a command in the stage. The goroutine's thread gets the namespace and ends with the goroutine.
-func (s *stage) start(cmd *exec.Cmd) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The main thread is what /proc/self shows. It stays out, and as it is held here another one is used.
-			defer runtime.UnlockOSThread()
-			result <- s.start(cmd)
-			return
+// start starts a command in the stage. When ctx ends first nothing is started, now or later: a source that does not answer holds up
+// a thread, and nobody else.
+func (s *stage) start(ctx context.Context, cmd *exec.Cmd) error {
+	built, started := make(chan error), make(chan error, 1)
+	go s.enter(ctx, built, func() { started <- cmd.Start() })
+	select {
+	case err := <-built:
+		if err != nil {
+			return err
 		}
-		err := s.build()
+		return <-started
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// enter builds the stage and, when somebody still takes the result, calls then in it. The goroutine's thread gets the namespace and
+// ends with the goroutine.
+func (s *stage) enter(ctx context.Context, built chan<- error, then func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// The main thread is what /proc/self shows. It stays out, and as it is held here another one is used.
+		defer runtime.UnlockOSThread()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.enter(ctx, built, then)
+		}()
+		<-done
+		return
+	}
+	err := s.build()
+	select {
+	case built <- err:
 		if err == nil {
-			err = cmd.Start()
+			then()
 		}
-		result <- err
-	}()
-	return <-result
+	case <-ctx.Done():
+	}
 }
 
 // build makes the stage in a new mount namespace of the calling thread.
@@ -97,8 +120,12 @@ func (s *stage) build() error {
 			_ = f.Close()
 		}
 	}()
+	open := s.open
+	if open == nil {
+		open = openPath
+	}
 	for _, src := range s.sources {
-		f, err := openPath(src)
+		f, err := open(src)
 		if err != nil {
 			return err
 		}
