@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"cellblock/internal/jsontext"
@@ -176,7 +177,7 @@ func (c *outputContent) member(name []byte, value json.RawMessage) (err error) {
 	case "metadata":
 		c.Metadata = value
 	case "execution_count":
-		c.ExecutionCount, err = decode[int](value)
+		c.ExecutionCount, err = decodeInt(value)
 	case "wait":
 		c.Wait, err = decode[bool](value)
 	case "prompt":
@@ -199,6 +200,14 @@ func (c *outputContent) member(name []byte, value json.RawMessage) (err error) {
 func decode[T any](value json.RawMessage) (v T, err error) {
 	err = json.Unmarshal(value, &v)
 	return v, err
+}
+
+// decodeInt decodes an integer, of what is known to be JSON; null is 0.
+func decodeInt(value json.RawMessage) (int, error) {
+	if n, err := strconv.Atoi(string(value)); err == nil {
+		return n, nil
+	}
+	return decode[int](value)
 }
 
 // decodeText decodes a JSON string; null is an empty one. Of the name of a stream no copy is made.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/jsontext"
 	"cellblock/kernels/stream"
 )
 
@@ -99,7 +100,7 @@ func decodeReply(msgType string, reply json.RawMessage, v any) error {
 		return fault.New(fault.Unavailable, "the kernel's reply to %s is too long: %d bytes", msgType, len(reply))
 	}
 	var failed replyContent
-	if err := json.Unmarshal(reply, &failed); err != nil {
+	if err := jsontext.Members(reply, failed.member); err != nil {
 		return fault.New(fault.Unavailable, "the kernel's reply to %s could not be read: %w", msgType, err)
 	}
 	if failed.Status == "error" {

@@ -1,8 +1,11 @@
 package kernels
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
+
+	"cellblock/internal/jsontext"
 )
 
 // Status says how an execution ended.
@@ -43,11 +46,32 @@ type Result struct {
 
 // replyContent is the content of execute_reply.
 type replyContent struct {
-	Status          string          `json:"status"`
-	ExecutionCount  int             `json:"execution_count"`
-	UserExpressions json.RawMessage `json:"user_expressions"`
-	Payload         json.RawMessage `json:"payload"`
+	Status          string
+	ExecutionCount  int
+	UserExpressions json.RawMessage
+	Payload         json.RawMessage
 	errorContent
+}
+
+// member takes one member of a reply's content.
+func (c *replyContent) member(name []byte, value json.RawMessage) (err error) {
+	switch string(name) {
+	case "status":
+		c.Status, err = decodeText(value)
+	case "execution_count":
+		c.ExecutionCount, err = decodeInt(value)
+	case "user_expressions":
+		c.UserExpressions = value
+	case "payload":
+		c.Payload = value
+	case "ename":
+		c.EName, err = decodeText(value)
+	case "evalue":
+		c.EValue, err = decodeText(value)
+	case "traceback":
+		c.Traceback = value
+	}
+	return err
 }
 
 // result builds the result of a call that is over. Kernels that put nothing about an error into the reply have sent it as
@@ -79,11 +103,11 @@ func (k *call) result(lastError *ExecError) Result {
 
 func (r *Result) fromReply(content json.RawMessage, lastError *ExecError) {
 	var c replyContent
-	if err := json.Unmarshal(content, &c); err != nil {
+	if err := jsontext.Members(content, c.member); err != nil {
 		r.Reason = "the kernel's reply could not be read: whether the code succeeded is not known"
 		return
 	}
-	r.ExecutionCount, r.UserExpressions, r.Payload = c.ExecutionCount, c.UserExpressions, c.Payload
+	r.ExecutionCount, r.UserExpressions, r.Payload = c.ExecutionCount, bytes.Clone(c.UserExpressions), bytes.Clone(c.Payload)
 	switch c.Status {
 	case "ok":
 		r.Status = StatusOK

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"cellblock/internal/jsontext"
 	"cellblock/kernels/stream"
 	"cellblock/kernels/wire"
 )
@@ -42,14 +43,17 @@ func (c *Client) route(m stream.Message, msg wire.Message, size int64) error {
 }
 
 func (c *Client) routeStatus(m stream.Message, msg wire.Message) error {
-	var content struct {
-		State string `json:"execution_state"`
-	}
-	if err := json.Unmarshal(msg.Content, &content); err != nil {
+	var state string
+	err := jsontext.Members(msg.Content, func(name []byte, value json.RawMessage) (err error) {
+		if string(name) == "execution_state" {
+			state, err = decodeText(value)
+		}
 		return err
+	})
+	if err == nil {
+		c.status(msg, state, m.Seq)
 	}
-	c.status(msg, content.State, m.Seq)
-	return nil
+	return err
 }
 
 // routeInput deals with a kernel that wants input from the user. One that was told not to ask is not heard.

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/auth"
+	"cellblock/internal/jsontext"
 	"cellblock/sessions"
 )
 
@@ -44,10 +45,13 @@ func (a *Access) profileIn(tool string, arguments json.RawMessage) string {
 	if !strings.HasPrefix(tool, executePrefix) {
 		return ""
 	}
-	var values map[string]json.RawMessage
 	var profile string
-	_ = json.Unmarshal(arguments, &values) // what is wrong with them, the tool says
-	_ = json.Unmarshal(values["profile"], &profile)
+	_ = jsontext.Members(arguments, func(name []byte, value json.RawMessage) error { // what is wrong with them, the tool says
+		if string(name) == "profile" {
+			profile, _ = jsontext.Text(value)
+		}
+		return nil
+	})
 	if !slices.Contains(a.profiles, profile) {
 		return ""
 	}

@@ -52,7 +52,8 @@ func (s *session) runCell(e *Execution) {
 	e.begin(s.takeNews(e))
 	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
-	go r.follow(ctx, sending, s.kernel.client)
+	client := s.kernel.client
+	s.manager.hands.run(func() { r.follow(ctx, sending, client) })
 	r.toEnd(cancel)
 }
 

@@ -118,6 +118,7 @@ func (m *Manager) endAll(ctx context.Context, why *ending) error {
 	done := make(chan struct{})
 	go func() {
 		m.running.Wait()
+		m.hands.close()
 		close(done)
 	}()
 	select {

@@ -43,6 +43,7 @@ type Manager struct {
 	owed      []kernels.Ref // kernels to be stopped that could not be reached
 	restoring map[key]RestoreProgress
 	running   sync.WaitGroup // sessions' goroutines
+	hands     *hands
 }
 
 // Request is one cell.
@@ -100,7 +101,7 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]RestoreProgress{},
+	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]RestoreProgress{}, hands: newHands(),
 		usage: usageSeen{turn: make(chan struct{}, 1)}, bare: !caps.Images && caps.Filesystem == ""}
 	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
 	ws.quota = m.quotaOf(ws.root)
@@ -240,7 +241,7 @@ func (m *Manager) add(k key, choice Choice, minted bool) *session {
 	if m.cfg.Store != nil {
 		s.saver = newSaver(m.cfg.Store, StoredSession{
 			Owner: k.owner, ID: k.id, Language: choice.Language, Profile: choice.Profile, Image: choice.Image, Created: s.created,
-		}, s.log)
+		}, s.log, m.hands.run)
 		s.saver.works = m.saveNow
 	}
 	if before := m.sessions[k]; before != nil {

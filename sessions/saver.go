@@ -18,6 +18,7 @@ type saver struct {
 	store Store
 	want  StoredSession
 	log   *slog.Logger
+	start func(work func()) // on a goroutine
 
 	mu      sync.Mutex
 	ref     SessionRef
@@ -67,8 +68,8 @@ const (
 var errStuck error = fault.New(fault.Unavailable, "the history's disk does not answer").
 	WithHint("look at the disk of the data folder")
 
-func newSaver(store Store, want StoredSession, log *slog.Logger) *saver {
-	return &saver{store: store, want: want, log: log, changed: make(chan struct{}), again: make(chan struct{}, 1), works: func() {}, quit: make(chan struct{})}
+func newSaver(store Store, want StoredSession, log *slog.Logger, start func(func())) *saver {
+	return &saver{store: store, want: want, log: log, start: start, changed: make(chan struct{}), again: make(chan struct{}, 1), works: func() {}, quit: make(chan struct{})}
 }
 
 // open claims the session. It returns Conflict when another process has it; when the store does not work the session goes
@@ -170,11 +171,13 @@ func (s *saver) hurry() {
 		s.active = false
 		return
 	}
-	s.ended.Go(s.work)
+	s.ended.Add(1)
+	s.start(s.work)
 }
 
 // work saves what waits, and ends when nothing does.
 func (s *saver) work() {
+	defer s.ended.Done()
 	pause := firstPause
 	for {
 		entries := s.next()

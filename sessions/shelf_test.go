@@ -103,11 +103,12 @@ func (s *slowStore) Outputs(_ context.Context, _ SessionRef, number, from int) i
 // shelved returns a record that is saved to a store.
 func shelved(t *testing.T, store Store, limit int64) *record {
 	t.Helper()
-	s := newSaver(store, StoredSession{}, slog.New(slog.DiscardHandler))
+	h := newHands()
+	s := newSaver(store, StoredSession{}, slog.New(slog.DiscardHandler), h.run)
 	if err := s.open(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.abandon() })
+	t.Cleanup(func() { s.abandon(); h.close() })
 	r := newRecord(limit, 1, "")
 	r.shelf = &shelf{saver: s}
 	return r

@@ -53,7 +53,7 @@ var layers = []layer{
 	{"notebook", []string{"kernels", "internal/..."}, "a notebook is made of outputs; whose they are is not its business"},
 	{"kernels/wire", []string{"internal/jsontext"}, "framing is pure: bytes in, message out"},
 	{"kernels/seccomp", nil, "the filter is numbers; who puts what under it is not its business"},
-	{"kernels/stream", nil, "server and shim share the stream, so it can know neither"},
+	{"kernels/stream", []string{"internal/jsontext"}, "server and shim share the stream, so it can know neither"},
 	{
 		"kernels/shim/...", []string{"kernels/shim/...", "kernels/seccomp", "kernels/stream", "kernels/wire", "internal/jsontext", "internal/timerslack"},
 		"the shim stands beside the kernel and has nothing of the server in it",

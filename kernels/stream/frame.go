@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"sync"
+
+	"cellblock/internal/jsontext"
 )
 
 // ErrFrameTooLarge is what ReadFrame returns for a frame above the reader's limit.
@@ -198,10 +201,66 @@ func DecodeEvent(payload []byte) (uint64, Event, error) {
 	if len(payload) < 8 {
 		return 0, e, fmt.Errorf("%w: event of %d bytes", ErrMalformed, len(payload))
 	}
-	if err := DecodeJSON(payload[8:], &e); err != nil {
-		return 0, e, fmt.Errorf("event: %w", err)
+	if len(payload) > 8+MaxJSON {
+		return 0, e, fmt.Errorf("event: %w: %d bytes of JSON, at most %d", ErrMalformed, len(payload)-8, MaxJSON)
+	}
+	if err := jsontext.Members(payload[8:], e.member); err != nil {
+		return 0, Event{}, fmt.Errorf("event: %w: %w", ErrMalformed, err)
 	}
 	return binary.BigEndian.Uint64(payload), e, nil
+}
+
+// member takes one member of an event. Each cell has an event, about what it used, so that its way is the short one.
+func (e *Event) member(name []byte, value json.RawMessage) error {
+	switch string(name) {
+	case "kind":
+		return setText((*string)(&e.Kind), value)
+	case "time":
+		return e.Time.UnmarshalJSON(value)
+	case "incarnation":
+		return setInt(&e.Incarnation, value)
+	case "pid":
+		return setInt(&e.PID, value)
+	case "exit":
+		return json.Unmarshal(value, &e.Exit)
+	case "elided":
+		return json.Unmarshal(value, &e.Elided)
+	case "dropped":
+		return json.Unmarshal(value, &e.Dropped)
+	case "used":
+		e.Used = &Used{}
+		return jsontext.Members(value, e.Used.member)
+	case "gap":
+		return json.Unmarshal(value, &e.Gap)
+	}
+	return nil
+}
+
+func (u *Used) member(name []byte, value json.RawMessage) error {
+	switch string(name) {
+	case "parent":
+		return setText(&u.Parent, value)
+	case "cpu_ns":
+		return setInt(&u.CPU, value)
+	case "memory":
+		return setInt(&u.Memory, value)
+	}
+	return nil
+}
+
+func setText(to *string, value json.RawMessage) error {
+	text, ok := jsontext.Text(value)
+	if !ok {
+		return jsontext.ErrSyntax
+	}
+	*to = text
+	return nil
+}
+
+func setInt[T ~int | ~int64](to *T, value json.RawMessage) error {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	*to = T(n)
+	return err
 }
 
 // DecodeAck decodes the payload of FrameAck.

@@ -3,11 +3,13 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"reflect"
 	"testing"
+	"time"
 )
 
 func TestMessageRoundTrip(t *testing.T) {
@@ -91,22 +93,48 @@ func TestReadFrameClaimCostsNothing(t *testing.T) {
 func TestEventsAndAcks(t *testing.T) {
 	var buf bytes.Buffer
 	w := NewWriter(&buf)
-	want := Event{Kind: EventExited, Incarnation: 2, Exit: &Exit{Code: -1, Signal: "SIGKILL", OOM: true}}
-	if err := w.WriteEvent(42, want); err != nil {
-		t.Fatal(err)
+	r := NewReader(&buf, 4096)
+	at := time.Date(2026, 7, 28, 1, 2, 3, 4000, time.UTC)
+	for _, want := range []Event{
+		{Kind: EventExited, Incarnation: 2, Exit: &Exit{Code: -1, Signal: "SIGKILL", OOM: true}},
+		{Kind: "used", Time: at, PID: 7, Used: &Used{Parent: "a \"cell\"", CPU: 1234567 * time.Microsecond, Memory: 1 << 40}},
+		{Kind: "elided", Time: at, Elided: &Elided{}}, {Kind: "dropped", Dropped: &Dropped{}}, {Kind: "gap", Gap: &Gap{From: 1, To: 2, Bytes: 3}},
+	} {
+		if err := w.WriteEvent(42, want); err != nil {
+			t.Fatal(err)
+		}
+		f, _ := r.ReadFrame()
+		seq, got, err := DecodeEvent(f.Payload)
+		if err != nil || seq != 42 || !reflect.DeepEqual(got, want) {
+			t.Fatalf("event %d %+v, %v", seq, got, err)
+		}
+		checkEvent(t, got)
+	}
+	for _, wrong := range []string{``, `{`, `[]`, `{"kind":1}`, `{"time":"now"}`, `{"pid":"x"}`, `{"pid":1e99}`, `{"exit":[]}`, `{"used":{"cpu_ns":"1"}}`, `{"used":[]}`} {
+		if _, e, err := DecodeEvent([]byte("12345678" + wrong)); !errors.Is(err, ErrMalformed) || e != (Event{}) {
+			t.Errorf("%s: %+v, %v", wrong, e, err)
+		}
 	}
 	if err := w.WriteAck(41); err != nil {
 		t.Fatal(err)
 	}
-	r := NewReader(&buf, 4096)
 	f, _ := r.ReadFrame()
-	seq, got, err := DecodeEvent(f.Payload)
-	if err != nil || seq != 42 || !reflect.DeepEqual(got, want) {
-		t.Fatalf("event %d %+v, %v", seq, got, err)
-	}
-	f, _ = r.ReadFrame()
 	if ack, err := DecodeAck(f.Payload); err != nil || ack != 41 || f.Type != FrameAck {
 		t.Fatalf("ack %d, %v", ack, err)
+	}
+}
+
+// checkEvent holds the way in which events are read against encoding/json.
+func checkEvent(t *testing.T, e Event) {
+	t.Helper()
+	written, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs Event
+	_, ours, err := DecodeEvent(append(make([]byte, 8), written...))
+	if err != nil || json.Unmarshal(written, &theirs) != nil || !reflect.DeepEqual(ours, theirs) {
+		t.Fatalf("%s: %+v, encoding/json has %+v, %v", written, ours, theirs, err)
 	}
 }
 
@@ -125,7 +153,9 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("not the same after a round trip: %x, %x", out.Bytes()[5:], payload)
 			}
 		}
-		_, _, _ = DecodeEvent(payload)
+		if _, e, err := DecodeEvent(payload); err == nil {
+			checkEvent(t, e)
+		}
 		_, _ = DecodeAck(payload)
 		_ = DecodeJSON(payload, &Hello{})
 	})

@@ -1,11 +1,14 @@
 package transport
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"cellblock/internal/jsontext"
 )
 
 // isStateless reports whether an HTTP message belongs to 2026-07-28 or later, by its header or its own _meta. Every
@@ -39,7 +42,7 @@ func (d *Dispatcher) checkStateless(h http.Header, m *message) *rpcError {
 	case !mcp.IsValidProtocolVersion(version):
 		return unsupported(version)
 	}
-	err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(m.method), m.params)
+	err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(m.method), m.called())
 	if err == nil && m.tool() != "" {
 		err = d.checkParamHeaders(h, m)
 	}
@@ -47,6 +50,12 @@ func (d *Dispatcher) checkStateless(h http.Header, m *message) *rpcError {
 		return refuse(mcp.HEADER_MISMATCH, clip(err.Error(), 300))
 	}
 	return nil
+}
+
+// called is what mcp-go holds against Mcp-Name, without the rest of the params, which may be long and were read already.
+func (m *message) called() json.RawMessage {
+	params := jsontext.Append([]byte(`{"name":`), []byte(m.name))
+	return append(jsontext.Append(append(params, `,"uri":`...), []byte(m.uri)), '}')
 }
 
 // checkParamHeaders compares the Mcp-Param-* headers that a tool's schema asks for with the arguments.
