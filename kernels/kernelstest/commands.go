@@ -187,18 +187,23 @@ func (c *cell) input(prompt string, password bool) error {
 	}
 }
 
-// late prints from a background thread.
+// late prints from a background thread, but not before those that began earlier.
 func (c *cell) late(arg string) error {
 	after, text, _ := strings.Cut(arg, " ")
-	wait := duration(after)
+	timer, before, printed := time.NewTimer(duration(after)), c.printed, make(chan struct{})
+	c.printed = printed
 	c.p.k.wg.Go(func() {
-		timer := time.NewTimer(wait)
+		defer close(printed)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			c.p.send(stream.IOPub, c.threadParent(), "stream", map[string]any{"name": "stdout", "text": text + "\n"})
 		case <-c.p.ctx.Done():
+			return
 		}
+		if before != nil {
+			<-before
+		}
+		c.p.send(stream.IOPub, c.threadParent(), "stream", map[string]any{"name": "stdout", "text": text + "\n"})
 	})
 	return nil
 }

@@ -75,6 +75,7 @@ type cell struct {
 	// slow delays what follows the reply on IOPub: slowText, then idle.
 	slow     time.Duration
 	slowText string
+	printed  chan struct{} // closed when the last of what prints late has printed
 }
 
 // execute runs one execute_request, with the faults that it names itself.
