@@ -61,18 +61,23 @@ func (w *workspaces) readAgain(name string) (label, error) {
 	if known, ok := w.seen.Load(name); ok {
 		known := known.(seenLabel)
 		if os.SameFile(known.file, file) && known.file.Size() == file.Size() && known.file.ModTime().Equal(file.ModTime()) {
-			return known.label, nil
+			return w.withLink(name, known.label), nil
 		}
 	}
-	l, err := w.read(name)
+	l, err := w.readFile(name)
 	if err == nil {
 		w.seen.Store(name, seenLabel{file, l}) // of an older file, perhaps: then it is read once more
 	}
-	return l, err
+	return w.withLink(name, l), err
 }
 
 // read reads one label.
-func (w *workspaces) read(name string) (l label, err error) {
+func (w *workspaces) read(name string) (label, error) {
+	l, err := w.readFile(name)
+	return w.withLink(name, l), err
+}
+
+func (w *workspaces) readFile(name string) (l label, err error) {
 	data, err := os.ReadFile(w.labelPath(name))
 	if err == nil {
 		err = json.Unmarshal(data, &l)
@@ -81,4 +86,16 @@ func (w *workspaces) read(name string) (l label, err error) {
 		err = ValidateID(l.ID)
 	}
 	return l, err
+}
+
+// withLink is a session's label with what the link says from where its files come. The label is read first: the link is there
+// before it, and goes when all files have come.
+func (w *workspaces) withLink(name string, l label) label {
+	if l.ID == "" {
+		return l
+	}
+	if from, err := os.Readlink(w.fromPath(name)); err == nil && folderName.MatchString(from) {
+		l.From = from
+	}
+	return l
 }

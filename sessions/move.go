@@ -18,11 +18,13 @@ import (
 // A kernel in the pool was launched in a folder of its own, and cannot be given another one: a container's mounts are made
 // once. So a session that has files gets them renamed into that folder, and the folder is the session's from then on.
 //
-// The new folder's label decides. It says Spare; then that it is the session's and From which folder its files come; then
-// that it is the session's. A process that is killed in between leaves it to the next one, on the same data folder, to go on
-// where it stopped, or to go back if that does not work. Nothing is ever copied or replaced, and no name is in two places.
-// The label that says From is on the disk before the first file is moved. Where the power fails and names come back in another
-// order all the same, the folder may say Spare and have files: then it is kept, for the operator.
+// The new folder's label decides. It says Spare. A link, NAME.from, says From which folder files will come; then that folder's
+// label takes the place of the new one's, which is the session's from then on; then the files come, and then the link goes. A
+// process that is killed in between leaves it to the next one, on the same data folder, to go on where it stopped, or to go back
+// if that does not work. Nothing is ever copied or replaced, and no name is in two places. All of it are changes of names, and
+// no file's content is new, so nobody waits for the disk: what the power's failure leaves is what there was at some moment
+// before it. Where names come back in another order all the same, the folder may say Spare and have files: then it is kept, for
+// the operator.
 
 // maxMoved bounds the entries of a folder whose files are moved: more take longer than a kernel's start.
 const maxMoved = 10_000
@@ -73,6 +75,7 @@ func (w *workspaces) remove(name string) {
 		return
 	}
 	_ = os.Remove(w.labelPath(name))
+	_ = os.Remove(w.fromPath(name))
 	_ = os.Remove(w.lock(name).Path())
 	_ = w.deleteKept(name)
 }
@@ -126,7 +129,7 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 	}
 	ran = l.Language != "" // or somebody has only put files there
 	l.From = old
-	if err := w.rewrite(f.name, l); err != nil {
+	if err := w.announce(f.name, l); err != nil {
 		return false, false, err
 	}
 	kept, err := w.finish(f.name, l)
@@ -159,6 +162,26 @@ func HoldFiles(dataDir string) (folders []string, release func() error, err erro
 	return folders, lock.Close, err
 }
 
+// announce has a folder's label say that it is a session's, and from where its files come.
+func (w *workspaces) announce(name string, l label) error {
+	if os.Symlink(l.From, w.fromPath(name)) != nil {
+		return w.rewrite(name, l) // the file system knows no links: older versions' way, which finish knows
+	}
+	err := os.Rename(w.labelPath(l.From), w.labelPath(name))
+	if err != nil {
+		_ = os.Remove(w.fromPath(name))
+	}
+	return err
+}
+
+// arrived has a folder's label say that its session's files are all there.
+func (w *workspaces) arrived(name string, l label) {
+	l.From = ""
+	if errors.Is(os.Remove(w.fromPath(name)), fs.ErrNotExist) {
+		_ = w.rewrite(name, l) // or it goes on to name a folder that is not there, which is the same
+	}
+}
+
 // moving tells whether a label's folder may not have all of its session's files yet.
 func (w *workspaces) moving(l label) bool {
 	if l.From == "" {
@@ -172,7 +195,6 @@ func (w *workspaces) moving(l label) bool {
 // caller has the locks of both. An error means that the files are in both still.
 func (w *workspaces) finish(name string, l label) (kept string, err error) {
 	from := l.From
-	l.From = ""
 	forth := os.Remove(w.labelPath(from)) // what is in the folder is found by the other label now
 	if forth == nil || errors.Is(forth, fs.ErrNotExist) {
 		w.boundTogether(filepath.Join(w.root, from), filepath.Join(w.root, name))
@@ -180,17 +202,19 @@ func (w *workspaces) finish(name string, l label) (kept string, err error) {
 	}
 	if forth == nil {
 		_ = os.Remove(w.lock(from).Path())
-		_ = w.rewrite(name, l) // or it goes on to name a folder that is not there, which is the same
+		w.arrived(name, l)
 		return name, nil
 	}
 	w.log.Warn("a session's files cannot be moved to another folder", "error", forth)
 	if err := moveEntries(filepath.Join(w.root, name), filepath.Join(w.root, from)); err != nil {
 		return "", errors.Join(forth, err)
 	}
+	l.From = ""
 	if err := w.rewrite(from, l); err != nil {
 		return "", err
 	}
-	_ = os.Remove(w.labelPath(name))
+	_ = os.Remove(w.labelPath(name)) // before the link: without it, it would be the session's
+	_ = os.Remove(w.fromPath(name))
 	_ = os.Remove(w.lock(name).Path())
 	return from, nil
 }

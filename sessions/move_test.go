@@ -21,8 +21,26 @@ var discard = slog.New(slog.DiscardHandler)
 
 const oldFolder, newFolder, bobsFolder = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"
 
+// labeller writes a folder's label: with a link that says From, or by older versions with From in it.
+type labeller func(w *workspaces, name string, l label) error
+
+func withLink(w *workspaces, name string, l label) error {
+	from := l.From
+	if l.From = ""; from == "" {
+		return w.write(name, l)
+	}
+	return errors.Join(w.write(name, l), os.Symlink(from, w.fromPath(name)))
+}
+
+var labellers = map[string]labeller{"with a link": withLink, "as older versions do": (*workspaces).write}
+
 // fixture lays out a workspaces folder: labels by name, and files by path.
 func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir string) {
+	t.Helper()
+	return fixtureBy(t, withLink, labels, files...)
+}
+
+func fixtureBy(t *testing.T, write labeller, labels map[string]label, files ...string) (dataDir string) {
 	t.Helper()
 	dataDir = t.TempDir()
 	w := &workspaces{root: filepath.Join(dataDir, "workspaces")}
@@ -30,7 +48,7 @@ func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir st
 		if err := os.MkdirAll(filepath.Join(w.root, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.write(name, l); err != nil {
+		if err := write(w, name, l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,33 +97,45 @@ func TestInterruptedMoveIsFinished(t *testing.T) {
 		"after the last file":   {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b", oldFolder + "/"}},
 		"old folder removed":    {map[string]label{newFolder: moving}, []string{newFolder + "/a", newFolder + "/d/b"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tt.labels[bobsFolder] = bobs
-			dir := fixture(t, tt.labels, append(tt.files, bobsFolder+"/a")...)
-			for range 2 { // doing it again changes nothing
-				w, err := openWorkspaces(dir, 65534, 65534, discard)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != newFolder {
-					t.Errorf("alice's folder: %s %v %v", got, used, err)
-				}
-				if got, _ := w.lookup(key{bob, "s"}); got != bobsFolder {
-					t.Errorf("bob's folder: %s", got)
-				}
-				want := []string{newFolder, newFolder + "/a", newFolder + "/d", newFolder + "/d/b", newFolder + ".json",
-					bobsFolder, bobsFolder + "/a", bobsFolder + ".json"}
-				if got := names(t, dir); !slices.Equal(got, want) {
-					t.Errorf("got %v", got)
-				}
-				if text, err := os.ReadFile(filepath.Join(dir, "workspaces", newFolder, "a")); err != nil || strings.Contains(string(text), bobsFolder) {
-					t.Errorf("%q %v", text, err)
-				}
-				for _, lock := range w.used {
-					lock.Close()
-				}
-			}
-		})
+		for how, write := range labellers {
+			t.Run(name+", "+how, func(t *testing.T) {
+				tt.labels[bobsFolder] = bobs
+				finishes(t, fixtureBy(t, write, tt.labels, append(tt.files, bobsFolder+"/a")...), newFolder)
+			})
+		}
+	}
+	t.Run("the link alone", func(t *testing.T) {
+		labels := map[string]label{oldFolder: plain, newFolder: {Spare: true}, bobsFolder: bobs}
+		dir := fixture(t, labels, oldFolder+"/a", oldFolder+"/d/b", bobsFolder+"/a")
+		if err := os.Symlink(oldFolder, filepath.Join(workspacesIn(dir), newFolder+".from")); err != nil {
+			t.Fatal(err)
+		}
+		finishes(t, dir, oldFolder)
+	})
+}
+
+// finishes fails the test unless alice's files are all in one folder when a data folder is opened, and bob's in his.
+func finishes(t *testing.T, dir, alices string) {
+	t.Helper()
+	for range 2 { // doing it again changes nothing
+		w := opened(t, dir)
+		if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != alices {
+			t.Errorf("alice's folder: %s %v %v", got, used, err)
+		}
+		if got, _ := w.lookup(key{bob, "s"}); got != bobsFolder {
+			t.Errorf("bob's folder: %s", got)
+		}
+		want := []string{alices, alices + "/a", alices + "/d", alices + "/d/b", alices + ".json",
+			bobsFolder, bobsFolder + "/a", bobsFolder + ".json"}
+		if got := names(t, dir); !slices.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "workspaces", alices, "a")); err != nil || strings.Contains(string(text), bobsFolder) {
+			t.Errorf("%q %v", text, err)
+		}
+		for _, lock := range w.used {
+			lock.Close()
+		}
 	}
 }
 
@@ -114,22 +144,21 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 	plain := label{Owner: alice, ID: "s", Language: "python"}
 	moving := plain
 	moving.From = oldFolder
-	t.Run("undone", func(t *testing.T) {
-		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a")
-		if err := os.Remove(filepath.Join(dir, "workspaces", newFolder)); err != nil {
-			t.Fatal(err)
-		}
-		w, err := openWorkspaces(dir, 65534, 65534, discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if name, ok, err := w.find(key{alice, "s"}); !ok || err != nil || name != oldFolder {
-			t.Errorf("%s %v %v", name, ok, err)
-		}
-		if got, want := names(t, dir), []string{oldFolder, oldFolder + "/a", oldFolder + ".json"}; !slices.Equal(got, want) {
-			t.Errorf("got %v", got)
-		}
-	})
+	for how, write := range labellers {
+		t.Run("undone, "+how, func(t *testing.T) {
+			dir := fixtureBy(t, write, map[string]label{newFolder: moving}, oldFolder+"/a")
+			if err := os.Remove(filepath.Join(dir, "workspaces", newFolder)); err != nil {
+				t.Fatal(err)
+			}
+			w := opened(t, dir)
+			if name, ok, err := w.find(key{alice, "s"}); !ok || err != nil || name != oldFolder {
+				t.Errorf("%s %v %v", name, ok, err)
+			}
+			if got, want := names(t, dir), []string{oldFolder, oldFolder + "/a", oldFolder + ".json"}; !slices.Equal(got, want) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
 	t.Run("one name in both", func(t *testing.T) {
 		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a", newFolder+"/a")
 		w, err := openWorkspaces(dir, 65534, 65534, discard)
@@ -315,7 +344,7 @@ func TestDeleteAfterAnUnfinishedMove(t *testing.T) {
 				_ = os.Remove(m.workspaces.labelPath(oldFolder))
 			}
 			for name, l := range tt.after {
-				if err := m.workspaces.write(name, l); err != nil {
+				if err := withLink(m.workspaces, name, l); err != nil {
 					t.Fatal(err)
 				}
 			}

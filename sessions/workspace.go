@@ -55,7 +55,8 @@ type label struct {
 	Created  time.Time `json:"created"`
 	// Spare tells that the folder is a pooled kernel's: empty, and no session's yet.
 	Spare bool `json:"spare,omitempty"`
-	// From is the folder that the session had before, while its files are being moved into this one.
+	// From is the folder that the session had before, while its files are being moved into this one. It stands in a link beside
+	// the label: see announce. Labels that were written by older versions have it themselves.
 	From string `json:"from,omitempty"`
 }
 
@@ -215,6 +216,7 @@ func (w *workspaces) forget(k key) {
 }
 
 func (w *workspaces) labelPath(name string) string { return filepath.Join(w.root, name+".json") }
+func (w *workspaces) fromPath(name string) string  { return filepath.Join(w.root, name+".from") }
 
 // use gives k its folder, until release, and returns the lock that says so to other processes.
 func (w *workspaces) use(k key, name string) *flock.Flock {
@@ -377,6 +379,7 @@ func (w *workspaces) drop(k key, name string) error {
 	}
 	w.mu.Unlock()
 	err := os.Remove(w.labelPath(name)) // first: who has a new lock must not find it
+	_ = os.Remove(w.fromPath(name))
 	_ = os.Remove(w.lock(name).Path())
 	return err
 }

@@ -49,6 +49,23 @@ func (b *backup) copyOwn(name string) (whole bool, err error) {
 	return b.copyFile(f, name)
 }
 
+// copyOwnLink adds a link of the server's own, if it is there.
+func (b *backup) copyOwnLink(name string) error {
+	path := filepath.Join(b.data, name)
+	to, err := os.Readlink(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	return b.addEntry(info, name, to)
+}
+
 // addFolders adds a folder of the server's own, and those above it, unless they were.
 func (b *backup) addFolders(name string) error {
 	if b.made[name] {
@@ -120,7 +137,8 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 }
 
 // copyWorkspaces copies the workspaces, each with the label beside it that says whose it is. One from which files were being
-// moved when a process was killed has none: the label of the other says so, and whoever uses the backup goes on with it.
+// moved when a process was killed has none: the label of the other, or the link beside it, says so, and whoever uses the backup
+// goes on with it.
 func (b *backup) copyWorkspaces(ctx context.Context) error {
 	files, bytes := b.files, b.bytes
 	folders, release, err := sessions.HoldFiles(b.data)
@@ -135,6 +153,9 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 		case err == nil:
 			labels++
 		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if err := b.copyOwnLink(name + ".from"); err != nil {
 			return err
 		}
 		if err := b.copyWorkspace(ctx, name); err != nil {

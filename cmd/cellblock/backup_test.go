@@ -286,13 +286,16 @@ func TestBackupOfAnUnfinishedMove(t *testing.T) {
 	const from, to = "mmmmmmmmmmmmmmmm", "nnnnnnnnnnnnnnnn"
 	for _, err := range []error{
 		os.Mkdir(in(from), 0o700), os.Mkdir(in(to), 0o700), os.WriteFile(in(from+"/left"), nil, 0o600), os.WriteFile(in(to+"/moved"), nil, 0o600),
-		os.WriteFile(in(to+".json"), []byte(`{"session_id":"m","language":"python","from":"`+from+`"}`), 0o600),
+		os.WriteFile(in(to+".json"), []byte(`{"session_id":"m","language":"python"}`), 0o600), os.Symlink(from, in(to+".from")),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	folder, _ := backedUp(t, data, "copy", nil)
+	if link, err := os.Readlink(filepath.Join(folder, "workspaces", to+".from")); err != nil || link != from {
+		t.Errorf("%q, %v", link, err)
+	}
 	for _, name := range []string{from + "/left", to + "/moved", to + ".json"} {
 		if _, err := os.Stat(filepath.Join(folder, "workspaces", name)); err != nil {
 			t.Error(err)
