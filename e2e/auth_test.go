@@ -142,7 +142,7 @@ func TestToolsListFollowsScopes(t *testing.T) {
 
 // Two owners' sessions of one name are two sessions, and neither sees, stops or closes the other's.
 func TestOwnersAreApart(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		alice := s.Connect(t, s.Token(t, "--subject", "alice"), false)
 		bob := s.Connect(t, s.Token(t, "--subject", "bob"), false)

@@ -56,7 +56,7 @@ func (w *writeOn) so() int {
 // A backup that is made while cells run has all that was answered before it, and a server works with it, beside the one
 // that it was made of.
 func TestBackupWhileTheServerWorks(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)

@@ -125,7 +125,7 @@ func TestExecIsLive(t *testing.T) {
 
 // A one-line request on a pipe that closes at once is answered before the process ends.
 func TestStdio(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		runDir, err := os.MkdirTemp("/tmp", "cb")
 		if err != nil {
 			t.Fatal(err)
@@ -292,7 +292,7 @@ func TestOrphansAreSwept(t *testing.T) {
 		python(t, killed.Connect(t, killed.Token(t), false), "orphan", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
 
 		start(t, runtime).Stop(t) // another installation
-		neighbour := startIn(t, dir, runtime)
+		neighbour := startIn(t, dir, runtime, noPool)
 		if !processRuns(marker) {
 			t.Fatal("a second process on the data folder, or another installation, stopped the first one's kernels")
 		}

@@ -12,7 +12,7 @@ import (
 
 // What a result has told is there after the server was killed: the same text, the same image, and what was going on.
 func TestHistoryOutlivesTheServer(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)

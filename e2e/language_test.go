@@ -83,7 +83,7 @@ func TestLanguageFromADockerfile(t *testing.T) {
 		} else {
 			i.Env = []string{"JUPYTER_DATA_DIR=" + installKernel(t, files)}
 		}
-		s := i.Serve(t)
+		s := i.Serve(t, noPool)
 		c := s.Connect(t, s.Token(t), false)
 		tools := strings.Join(c.ToolNames(t), " ")
 		wantText(t, tools, "execute_calc", "execute_python")

@@ -31,7 +31,7 @@ var scripts = []script{
 
 // Every language that is here does the same things in the same way.
 func TestLanguagesDoTheSame(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		c := s.Connect(t, s.Token(t), false)
 		tools := c.ToolNames(t)

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,23 @@ func TestMain(m *testing.M) { rig.Main(m) }
 // eachRuntime runs a test on every way to run kernels, side by side and beside other such tests: mostly they wait. Nothing may
 // come behind it in a test.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
+	onRuntimes(t, rig.Runtimes(t), test)
+}
+
+// sandboxAndContainers is eachRuntime for what servers do above all of them, be it with files, tokens or what is kept. Podman's
+// containers are launched by the code that launches Docker's, and differ in how they begin, end, are bounded and are found again,
+// of which the tests of eachRuntime are: beside Docker they come here only with CELLBLOCK_SUITE=full.
+func sandboxAndContainers(t *testing.T, test func(t *testing.T, runtime string)) {
+	runtimes := rig.Runtimes(t)
+	if slices.Contains(runtimes, "docker") && os.Getenv("CELLBLOCK_SUITE") != "full" {
+		runtimes = slices.DeleteFunc(runtimes, func(name string) bool { return name == "podman" })
+	}
+	onRuntimes(t, runtimes, test)
+}
+
+func onRuntimes(t *testing.T, runtimes []string, test func(t *testing.T, runtime string)) {
 	t.Parallel()
-	for _, name := range rig.Runtimes(t) {
+	for _, name := range runtimes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, name)

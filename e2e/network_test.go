@@ -119,7 +119,7 @@ func TestNetworkByProfile(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		o := newOutside(t)
 		dir, config := t.TempDir(), networkConfig(t, o)
-		s := startIn(t, dir, runtime, "--config", config)
+		s := startIn(t, dir, runtime, noPool, "--config", config)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		wantText(t, far(t, c, "n", fetching+fmt.Sprintf("print(get(%q), get(%q))", o.plain.URL+"/hello?name=plain", o.secure.URL+"/hello?name=tls")).Text, "hello plain hello tls")
@@ -155,7 +155,7 @@ print(reply, text[-11:], socks("pypi.example", 443)[1])`, hostAddress, port(o.pl
 		wantText(t, closed.Text, "urlopen error", "False")
 
 		s.Kill(t)
-		s = startIn(t, dir, runtime, "--config", config)
+		s = startIn(t, dir, runtime, noPool, "--config", config)
 		c = s.Connect(t, token, false)
 		wantText(t, far(t, c, "n", fmt.Sprintf("print(get(%q))", o.plain.URL+"/hello?name=again")).Text, "hello again")
 		lines := connections(t, dir)

@@ -8,18 +8,23 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"cellblock/kernels/kernelstest"
 	"cellblock/notebook"
 )
 
+// hasJupyter reports whether Debian's Jupyter packages are here. It takes a second of processor time.
+var hasJupyter = sync.OnceValue(func() bool {
+	return exec.Command("/usr/bin/python3", "-c", "import nbformat, nbconvert, nbclient, ipykernel").Run() == nil
+})
+
 // jupyter runs a module of Debian's Jupyter packages; it is skipped loudly where they are missing.
 func jupyter(t *testing.T, args ...string) string {
 	t.Helper()
-	const python = "/usr/bin/python3"
-	kernelstest.Need(t, exec.Command(python, "-c", "import nbformat, nbconvert, nbclient, ipykernel").Run() == nil, "python3-nbformat or python3-nbconvert")
-	cmd := exec.CommandContext(t.Context(), python, args...)
+	kernelstest.Need(t, hasJupyter(), "python3-nbformat or python3-nbconvert")
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", args...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -40,7 +45,7 @@ var deterministic = []string{
 
 // What a session has run is a valid notebook, and Jupyter that runs it again comes to the same results.
 func TestNotebookExport(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "session.ipynb")
 		s := startIn(t, dir, runtime, noPool)
 		c := s.Connect(t, s.Token(t), false)

@@ -46,7 +46,7 @@ func mustRun(t *testing.T, c *rig.Client, args map[string]any, says ...string) r
 func TestProfiles(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir, config := t.TempDir(), profilesFile(t)
-		s := startIn(t, dir, runtime, "--config", config)
+		s := startIn(t, dir, runtime, noPool, "--config", config)
 		all := s.Connect(t, s.Token(t), false)
 		few := s.Token(t, "--scopes", "python:execute,sessions:read")
 		some := s.Connect(t, few, false)
@@ -74,7 +74,7 @@ func TestProfiles(t *testing.T) {
 		}
 
 		s.Stop(t)
-		s = startIn(t, dir, runtime, "--config", config)
+		s = startIn(t, dir, runtime, noPool, "--config", config)
 		all = s.Connect(t, s.Token(t), false)
 		mustRun(t, all, map[string]any{"code": read, "session_id": "d"}, "from the host", "generation 2")
 		if r, err := all.Call(t.Context(), "list_sessions", map[string]any{}, nil); err != nil || !strings.Contains(r.Text, "profile lab") {

@@ -22,7 +22,7 @@ func (u user) Elicit(_ context.Context, r mcp.ElicitationRequest) (*mcp.Elicitat
 
 // A cell's input() asks the user, on real kernels and in both eras, and whatever else is done about it, the session goes on.
 func TestPrompts(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		token := s.Token(t)
 		for _, version := range []string{mcp.ProtocolVersion20251125, mcp.ProtocolVersion20260728} {

@@ -94,9 +94,9 @@ func TestKilledInTheMiddleOfACell(t *testing.T) {
 
 // A cell that runs when its server is killed can be interrupted by the next one, and ends at its time.
 func TestCellsObeyTheNextServer(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		for _, session := range []string{"stopped", "overdue", "ended"} {
@@ -110,7 +110,7 @@ func TestCellsObeyTheNextServer(t *testing.T) {
 		s.Kill(t)
 		time.Sleep(time.Until(begun.Add(3 * time.Second))) // in which a cell ends that nobody hears
 
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		c = s.Connect(t, token, false)
 		if r := call(t, c, "interrupt_session", map[string]any{"session_id": "stopped"}); r.IsError {
 			t.Error(r.Text)
@@ -131,7 +131,7 @@ func TestCellsObeyTheNextServer(t *testing.T) {
 func TestDeathWhileNoServerRuns(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		python(t, c, "idle", "import os, threading\nopen('kept.txt', 'w').write('kept')\n"+
@@ -141,7 +141,7 @@ func TestDeathWhileNoServerRuns(t *testing.T) {
 		s.Kill(t)
 		time.Sleep(3 * time.Second) // both die
 
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		c = s.Connect(t, token, false)
 		died := getExecution(t, c, "busy", 1, 30)
 		wantText(t, died.Text, "begun", "SIGKILL")
@@ -196,9 +196,9 @@ func TestRollingRestart(t *testing.T) {
 
 // Who calls while a server starts is not refused, once it listens.
 func TestCallsDuringTheStartWait(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		addr := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/mcp")
 		c := s.Connect(t, s.Token(t), false)
 		python(t, c, "waits", "x = 1")
@@ -214,7 +214,7 @@ func TestCallsDuringTheStartWait(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // nobody listens yet
 			}
 		}()
-		startIn(t, dir, runtime, "--addr", addr)
+		startIn(t, dir, runtime, noPool, "--addr", addr)
 		select {
 		case r := <-answered:
 			wantText(t, r.Text, "x is 1", "cell 2 · ok")
@@ -232,7 +232,7 @@ func TestUnattendedKernelEnds(t *testing.T) {
 		if err := os.WriteFile(config, []byte("sessions: {unattended: 3s}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := startIn(t, dir, runtime, "--config", config)
+		s := startIn(t, dir, runtime, noPool, "--config", config)
 		c := s.Connect(t, s.Token(t), false)
 		marker := newMarker()
 		python(t, c, "alone", "import subprocess; p = subprocess.Popen(['sleep', '"+marker+"'])")
@@ -242,7 +242,7 @@ func TestUnattendedKernelEnds(t *testing.T) {
 		}
 		s.Kill(t)
 		waitFor(t, func() bool { return !processRuns(marker) })
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		r := python(t, s.Connect(t, s.Token(t), false), "alone", "print('on')")
 		wantText(t, r.Text, "ended", "generation 2", "on")
 	})
@@ -253,7 +253,7 @@ func TestUnattendedKernelEnds(t *testing.T) {
 func TestOutputWhileNoServerRuns(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		s := startIn(t, dir, runtime)
+		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)
 		c := s.Connect(t, token, false)
 		python(t, c, "late", `import threading, time
@@ -288,7 +288,7 @@ open('printed', 'w').close()`)
 			return err == nil && len(printed) == 2
 		})
 
-		s = startIn(t, dir, runtime)
+		s = startIn(t, dir, runtime, noPool)
 		c = s.Connect(t, token, false)
 		r := getExecution(t, c, "flood", 2, 60)
 		wantText(t, r.Text, "first", "left out here", "last", "cell 2 · ok")

@@ -47,7 +47,7 @@ func TestSessionKeepsState(t *testing.T) {
 
 // Item 7: several plots in one cell are several images, in order, at their place in the text.
 func TestPlotsAreImages(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		c := s.Connect(t, s.Token(t), false)
 		r := python(t, c, "plots", `import matplotlib.pyplot as plt
@@ -117,7 +117,7 @@ func TestTimeoutInterrupts(t *testing.T) {
 
 // Tools that work on sessions: list, interrupt, restart, close.
 func TestSessionTools(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		c := s.Connect(t, s.Token(t), false)
 		python(t, c, "one", "x = 1; open('f.txt', 'w').write('file')")
@@ -170,7 +170,7 @@ func waitFor(t *testing.T, so func() bool) {
 
 // Calls on one session queue in order; calls on different sessions do not wait for each other.
 func TestConcurrentCalls(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := startIn(t, t.TempDir(), runtime)
 		c := s.Connect(t, s.Token(t), false)
 		var wg sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 func TestSurvivorGoesOnWithSessionsOfTheKilled(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
-		killed, survivor := startIn(t, dir, runtime), startIn(t, dir, runtime)
+		killed, survivor := startIn(t, dir, runtime), startIn(t, dir, runtime, noPool)
 		token := killed.Token(t)
 		c := killed.Connect(t, token, false)
 		python(t, c, "idle", "x = 41")
@@ -35,7 +35,7 @@ func TestSurvivorGoesOnWithSessionsOfTheKilled(t *testing.T) {
 		}
 		goesOn("idle")
 		goesOn("busy")
-		next := startIn(t, dir, runtime) // in the place of the one that was killed
+		next := startIn(t, dir, runtime, noPool) // in the place of the one that was killed
 		for _, session := range []string{"idle", "busy"} {
 			wantText(t, python(t, next.Connect(t, token, false), session, "1").Text, "another cellblock process")
 			goesOn(session)

@@ -81,7 +81,7 @@ func resourcesOf(id string) []string {
 // TestTenancy lets a stranger try everything that a server offers on a session of another, while both are at work. He gets
 // the answers that he would get if there were none: the same bytes, but for the id.
 func TestTenancy(t *testing.T) {
-	eachRuntime(t, func(t *testing.T, runtime string) {
+	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		aliceToken, bobToken := s.Token(t, "--subject", "alice"), s.Token(t, "--subject", "bob")
 		alice, bob := s.Connect(t, aliceToken, false), s.Connect(t, bobToken, false)

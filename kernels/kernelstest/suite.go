@@ -32,6 +32,9 @@ type Setup struct {
 	// Carried tells that the same provisioner passes all of the suite on the same engine, and that only the way of the stream
 	// is another here: of what has nothing to do with that (what a kernel may do, and what it computes) nothing is repeated.
 	Carried bool
+	// Twin tells that the same image passes all of the suite on another engine, with the same shim and carrier: of what they
+	// alone decide (what a kernel computes, prints and makes of an interrupt) nothing is repeated.
+	Twin bool
 }
 
 // TestProvisioner is the suite that every provisioner passes. Each case says in its name what a user relies on. It goes on
@@ -66,10 +69,12 @@ const (
 	real traits = 1 << iota
 	// carried ones are about the stream: connections that end and come again, much that flows, a shim that must outlive it all.
 	carried
+	// inner ones are decided by the image's kernel and the shim beside it, in whatever they have been put.
+	inner
 )
 
 func (c suiteCase) run(t *testing.T, s Setup) {
-	if s.Fake && c.traits&real != 0 || s.Carried && c.traits&carried == 0 {
+	if s.Fake && c.traits&real != 0 || s.Carried && c.traits&carried == 0 || s.Twin && c.traits&inner != 0 {
 		return // not a skip: there is nothing that could be tested
 	}
 	dir := ShortDir(t)

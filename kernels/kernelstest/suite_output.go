@@ -13,21 +13,21 @@ import (
 
 // outputCases are about what comes out of a kernel.
 var outputCases = []suiteCase{
-	{"item 7: plots come as PNG, in order", real, testPlots},
-	{"matplotlib works without a home", real, testNoHome},
-	{"item 2: twenty megabytes in one print", real | carried, testBigOutput},
-	{"what programs print comes before the end of their cell", real, testProgramOutput},
-	{"programs may print what is no text", real, testNoText},
-	{"programs may print while nobody reads", real, testUnread},
-	{"forks may print as much as threads do", real, testForks},
-	{"item 5: input without anybody to answer fails at once", real, testNoInput},
-	{"output that is on its way is not forgotten", real, testOutputOnItsWay},
-	{"a cell costs no more than it must", real, testCellCost},
-	{"what cells are spared is not missed", real, testSpared},
-	{"the garbage collector passes over the kernel itself", real, testCollector},
-	{"figures in every format", real, testFigures},
-	{"item 11: a thread's late output reaches its execution", real, testLateOutput},
-	{"item 11: late output that nobody has stored comes again", carried, testHeldLateOutput},
+	{"item 7: plots come as PNG, in order", real | inner, testPlots},
+	{"matplotlib works without a home", real | inner, testNoHome},
+	{"item 2: twenty megabytes in one print", real | carried | inner, testBigOutput},
+	{"what programs print comes before the end of their cell", real | inner, testProgramOutput},
+	{"programs may print what is no text", real | inner, testNoText},
+	{"programs may print while nobody reads", real | inner, testUnread},
+	{"forks may print as much as threads do", real | inner, testForks},
+	{"item 5: input without anybody to answer fails at once", real | inner, testNoInput},
+	{"output that is on its way is not forgotten", real | inner, testOutputOnItsWay},
+	{"a cell costs no more than it must", real | inner, testCellCost},
+	{"what cells are spared is not missed", real | inner, testSpared},
+	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
+	{"figures in every format", real | inner, testFigures},
+	{"item 11: a thread's late output reaches its execution", real | inner, testLateOutput},
+	{"item 11: late output that nobody has stored comes again", carried | inner, testHeldLateOutput},
 }
 
 func testPlots(f *suite) {
