@@ -220,7 +220,7 @@ func TestRestoreOutlivesItsTab(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.untilText("#c4 .cell-status", "ok")
-	other.until("document.querySelector('#restore').hidden && document.querySelector('#panel-restore').textContent === 'Run lost cells again'")
+	other.until("document.querySelector('#restore').hidden && document.querySelector('#panel-restore').textContent === 'Run earlier cells again'")
 	if text := s.python(t, c, "restored", "answer").Text; !strings.Contains(text, "42") {
 		t.Errorf("the session has\n%s", text)
 	}

@@ -211,6 +211,9 @@ func (c cellView) Version() string {
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
+// Who is who ran the cell.
+func (c cellView) Who() string { return whoRan(c.Caller) }
+
 // Others tells that no person has sent the cell.
 func (c cellView) Others() bool { return c.Caller != sessions.Person }
 

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"image"
 	"image/png"
+	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"cellblock/sessions/files"
 )
 
 // A file goes in in parts, is listed, shown and fetched, and goes.
@@ -109,6 +113,31 @@ func TestPreviewIsBounded(t *testing.T) {
 	put(t, b, "s", "bytes.bin", "\x00\x01\xff")
 	if got := b.want(200, "GET", "/s/s/preview?path=bytes.bin", nil); !strings.Contains(got, "neither text nor an image") {
 		t.Error(got)
+	}
+}
+
+// Numbers stand at the right, where nothing of a column is anything else.
+func TestNumbersOfATable(t *testing.T) {
+	table := tableOf("day;n;part;much;code;none;mixed\n2025-01-01;-1;0,5;1,234.5;A7;;3\n2025-01-02;NaN;1e-3;12 %;7;NA;three\n2025-01-03;\n", "text/csv")
+	var got []string
+	for i, name := range table.Head {
+		if table.Number(i) {
+			got = append(got, name)
+		}
+	}
+	if want := []string{"n", "part", "much"}; !slices.Equal(got, want) || table.Number(99) {
+		t.Errorf("numbers are in %q, not in %q", got, want)
+	}
+	view := previewView{Entry: files.Entry{Path: "a.csv"}}
+	view.show([]byte("city,n\nBern,1\n"))
+	w := httptest.NewRecorder()
+	if err := writeFragment(w, "preview", view); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<th scope="col">city</th><th scope="col" class="number">n</th>`, `<td>Bern</td><td class="number">1</td>`} {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("there is no %s in\n%s", part, w.Body)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package viewer
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -139,6 +141,40 @@ func TestWayBack(t *testing.T) {
 		if ownPage(asked) != (want != "/") {
 			t.Errorf("%q is a page of ours: %v", asked, ownPage(asked))
 		}
+	}
+}
+
+// A tab that finds that its person has signed out leads whoever signs in next nowhere; one whose sign-in was ended leads back to it.
+func TestNoWayBackAfterSigningOut(t *testing.T) {
+	p := newPages(t)
+	way := func(w *httptest.ResponseRecorder) string {
+		for _, c := range w.Result().Cookies() {
+			if c.Name == p.viewer.wayBackCookie() {
+				return fmt.Sprintf("%s for %d s", c.Value, c.MaxAge)
+			}
+		}
+		return ""
+	}
+	ann := p.signIn("ann", all...)
+	if w := ann.page("GET", "/signin?to=/s/hers", "same-origin", nil); w.Header().Get("Location") != "/s/hers" {
+		t.Errorf("who is signed in comes to %q", w.Header().Get("Location"))
+	}
+	if w := ann.page("GET", "/signin?to=//evil", "same-origin", nil); w.Header().Get("Location") != "/" {
+		t.Errorf("who is signed in comes to %q", w.Header().Get("Location"))
+	}
+	w := ann.page("POST", "/signout", "same-origin", url.Values{"csrf": {ann.csrf}})
+	if w.Code != http.StatusSeeOther || way(w) != " for -1 s" {
+		t.Errorf("signing out: %d, and the way back is %q", w.Code, way(w))
+	}
+	if w := (&browser{pages: p}).page("GET", "/signin?to=/s/hers", "same-origin", nil); w.Code != http.StatusOK || way(w) != "" || strings.Contains(w.Body.String(), "hers") {
+		t.Errorf("a tab of who has signed out: %d, the way back is %q\n%s", w.Code, way(w), w.Body)
+	}
+	bob := p.signIn("bob", all...)
+	if err := os.RemoveAll(p.codes); err != nil { // as an operator does
+		t.Fatal(err)
+	}
+	if w := bob.page("GET", "/signin?to=/s/his", "same-origin", nil); way(w) != "/s/his for 600 s" {
+		t.Errorf("a tab whose sign-in was ended: the way back is %q", way(w))
 	}
 }
 

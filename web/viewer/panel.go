@@ -106,7 +106,7 @@ func rowOfVariable(one sessions.Variable) variableRow {
 		}
 		size = append(size, strings.Join(sides, "×"))
 	case one.Length != nil:
-		size = append(size, words.Count(*one.Length, "item"))
+		size = append(size, words.Count(*one.Length, itemOf(one.Type)))
 	}
 	if one.DType != "" {
 		size = append(size, clipText(one.DType, maxValue))
@@ -114,12 +114,26 @@ func rowOfVariable(one sessions.Variable) variableRow {
 	if one.Bytes != nil {
 		size = append(size, words.Bytes(*one.Bytes))
 	}
+	for i, part := range size {
+		size[i] = strings.ReplaceAll(part, " ", "\u00a0") // a line does not end within one
+	}
 	row.Size = strings.Join(size, " · ")
 	for _, c := range one.Columns[:min(len(one.Columns), 50)] {
 		row.Columns = append(row.Columns, sessions.Column{Name: clipText(c.Name, maxValue), DType: clipText(c.DType, maxValue)})
 	}
 	row.MoreColumns = len(one.Columns) > 0 && len(one.Shape) == 2 && one.Shape[1] > int64(len(row.Columns))
 	return row
+}
+
+// itemOf is what a value of a type has so many of.
+func itemOf(kind string) string {
+	switch kind {
+	case "str":
+		return "character"
+	case "bytes", "bytearray":
+		return "byte"
+	}
+	return "item"
 }
 
 // detail is a line of what is known of a session.

@@ -33,6 +33,15 @@ func TestDroppedCellsAreTold(t *testing.T) {
 	}
 }
 
+// The parts of a size are not torn apart, and a text has characters.
+func TestSizesOfVariables(t *testing.T) {
+	n, bytes := int64(1116), int64(1127)
+	row := rowOfVariable(sessions.Variable{Name: "text", Type: "str", Length: &n, Bytes: &bytes})
+	if row.Size != "1,116\u00a0characters · 1.1\u00a0KiB" {
+		t.Errorf("%q", row.Size)
+	}
+}
+
 // A long name is broken where its words are, and a function's value does not say it once more.
 func TestNamesOfVariables(t *testing.T) {
 	row := rowOfVariable(sessions.Variable{Name: "set_matplotlib_close", Type: "function", Preview: "set_matplotlib_close(close)"})

@@ -107,6 +107,11 @@ func (v *Viewer) startFlow(w http.ResponseWriter, r *http.Request, _ visit) erro
 	if err != nil {
 		return err
 	}
+	if to := r.URL.Query().Get("to"); ownPage(to) {
+		v.remember(w, to)
+	} else {
+		v.forgetWay(w) // who signs in comes to the page that the link to here stood on, and to none that another tab wanted
+	}
 	// Lax: the browser comes back by a link of the provider's.
 	http.SetCookie(w, &http.Cookie{
 		Name: v.flowCookie(), Value: string(flow), Path: "/", MaxAge: int(flowLifetime.Seconds()), HttpOnly: true,

@@ -125,7 +125,7 @@ func rowOf(info sessions.Info, who visit) sessionRow {
 	row := sessionRow{Info: info, Running: true, Why: info.Lost, MayManage: who.can(scopeManage)}
 	if info.Last != nil {
 		last := info.Last.Info()
-		row.Code, row.Caller = firstLine(last.Title()), last.Caller
+		row.Code, row.Caller = firstLine(last.Title()), whoRan(last.Caller)
 		if last.Phase == sessions.PhaseRunning {
 			row.Since, row.Cell = last.Started, last.Number
 		}

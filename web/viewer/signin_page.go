@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,6 +29,8 @@ type signInForm struct {
 	Dev           bool
 	// Provider is where people sign in; empty: by a link of the command line's only.
 	Provider string
+	// To is the page of ours where they go on from there; empty: the list of sessions.
+	To string
 }
 
 func (v *Viewer) signInForm() signInForm {
@@ -41,26 +44,41 @@ func (v *Viewer) signInForm() signInForm {
 	return form
 }
 
-// signInPage shows how to sign in.
-func (v *Viewer) signInPage(w http.ResponseWriter, r *http.Request, status int, problem fault.Body) {
-	form := v.signInForm()
+// showSignIn shows how to sign in, and what went wrong before.
+func (v *Viewer) showSignIn(w http.ResponseWriter, r *http.Request, status int, form signInForm, problem fault.Body) {
 	form.Problem, form.Hint = problem.Message, problem.Hint
 	if err := v.show(w, status, "signin", page{Title: "Sign in", Body: form}); err != nil {
 		v.fail(w, r, err)
 	}
 }
 
+// askToSignIn shows how to sign in to who wanted a page, where the sign-in then leads.
+func (v *Viewer) askToSignIn(w http.ResponseWriter, r *http.Request, status int, to string) {
+	v.remember(w, to)
+	form := v.signInForm()
+	if ownPage(to) {
+		form.To = to
+	}
+	v.showSignIn(w, r, status, form, v.whyStrange(r))
+}
+
 // signInByLink signs in who follows a link from a terminal. Who comes from another site's page is asked first, and what only
 // looks ahead uses up no code.
 func (v *Viewer) signInByLink(w http.ResponseWriter, r *http.Request, who visit) error {
-	code := r.URL.Query().Get("code")
+	code, left := r.URL.Query().Get("code"), r.URL.Query().Get("to") // left is the page that has found its sign-in ended
+	if !ownPage(left) {
+		left = ""
+	}
 	from := r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case code == "" && who.signIn.ID != "":
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		http.Redirect(w, r, cmp.Or(left, "/"), http.StatusSeeOther)
 		return nil
 	case code == "":
-		v.signInPage(w, r, http.StatusOK, v.whyStrange(r))
+		if v.whyStrange(r).Message == "" {
+			left = "" // he has signed out: who signs in next does not come to the page that one of his tabs had
+		}
+		v.askToSignIn(w, r, http.StatusOK, left)
 		return nil
 	case r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || from != "" && from != "none" && from != "same-origin":
 		form := v.signInForm()
@@ -83,7 +101,7 @@ func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) err
 	switch unknown := fault.KindOf(err) == fault.Unauthenticated; {
 	case err == nil, unknown && visitOf(r.Context()).signIn.ID != "": // a link that is followed again does no harm
 	case unknown:
-		v.signInPage(w, r, http.StatusUnauthorized, bodyForPeople(err))
+		v.showSignIn(w, r, http.StatusUnauthorized, v.signInForm(), bodyForPeople(err))
 		return nil
 	default:
 		return err
@@ -116,6 +134,7 @@ func (v *Viewer) signOut(w http.ResponseWriter, r *http.Request, who visit) erro
 		return fault.New(fault.Unavailable, "the sign-in could not be ended: %w", err)
 	}
 	v.setCookie(w, "", who.Expires)
+	v.forgetWay(w)
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil
 }

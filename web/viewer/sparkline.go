@@ -53,7 +53,7 @@ func points(values []float64, least float64) string {
 	var b strings.Builder
 	first := sparkSamples - len(values) // the newest is at the right
 	for i, v := range values {
-		x := float64(first+i) * sparkWidth / (sparkSamples - 1)
+		x := 1 + float64(first+i)*(sparkWidth-2)/(sparkSamples-1)
 		fmt.Fprintf(&b, "%.1f,%.1f ", x, 1+(sparkHeight-2)*(1-v/most))
 	}
 	return strings.TrimSpace(b.String())

@@ -136,8 +136,7 @@ func (v *Viewer) refuseStranger(w http.ResponseWriter, r *http.Request, err erro
 	case wantsPage(r) && r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		v.bounce(w, r, r.URL.Path)
 	case wantsPage(r):
-		v.remember(w, r.URL.Path)
-		v.signInPage(w, r, http.StatusUnauthorized, v.whyStrange(r))
+		v.askToSignIn(w, r, http.StatusUnauthorized, r.URL.Path)
 	default:
 		v.fail(w, r, err)
 	}

@@ -27,11 +27,16 @@ func (v *Viewer) wayBack(w http.ResponseWriter, r *http.Request) string {
 	if err != nil {
 		return "/"
 	}
-	http.SetCookie(w, &http.Cookie{Name: v.wayBackCookie(), Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure(v.PublicURL)})
+	v.forgetWay(w)
 	if !ownPage(cookie.Value) {
 		return "/" // cookies come from other servers of the host, too
 	}
 	return cookie.Value
+}
+
+// forgetWay has the browser forget what page it asked for: its person has come there, has signed out, or begins somewhere else.
+func (v *Viewer) forgetWay(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: v.wayBackCookie(), Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure(v.PublicURL)})
 }
 
 // ownPage tells whether a path is that of a page of ours, and so leads to no other server, however browsers read it.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cellblock/internal/fault"
+	"cellblock/sessions"
 )
 
 // Hints of the sessions are written for models, which call tools. People have buttons, and are told of those.
@@ -41,6 +42,14 @@ func bodyForPeople(err error) fault.Body {
 
 // commonWord is a word at the beginning of a text that is no name of anything: those have other characters in them.
 var commonWord = regexp.MustCompile(`^[a-z]+(['’][a-z]+)?([ ,;:.]|$)`)
+
+// whoRan is who ran a cell, for people, who know where they are.
+func whoRan(caller string) string {
+	if caller == sessions.Person {
+		return "a person"
+	}
+	return caller
+}
 
 // sentence is a text with a capital, where it begins with a common word, and a stop.
 func sentence(text string) string {

@@ -21,7 +21,7 @@ function over() {
 // signedOut is to be called by whoever finds that nobody is signed in.
 export function signedOut() {
   if (!over()) {
-    location.reload(); // to the page to sign in
+    location.assign(`/signin?to=${encodeURIComponent(location.pathname)}`);
     return;
   }
   ended = true;
