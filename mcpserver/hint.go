@@ -10,6 +10,7 @@ import (
 
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/sessions"
 )
 
 const (
@@ -31,6 +32,13 @@ var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./
 var optional = regexp.MustCompile("(?:Missing optional dependency '|Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)|^`Import ([A-Za-z][A-Za-z0-9._-]*)`")
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
+
+// ErrorHints returns what tells the hint that a model gets with an error of a cell, in a session that is made of a choice: for whoever
+// shows the error to others. Most errors have none; some name tools.
+func (cfg Config) ErrorHints() func(c sessions.Choice, e kernels.ExecError) string {
+	s := newService(cfg)
+	return func(c sessions.Choice, e kernels.ExecError) string { return errorHint(e, s.bounds(c)) }
+}
 
 // errorHint says what to do about an error that comes of where the code runs, and not of the code alone. Most errors
 // need no hint.

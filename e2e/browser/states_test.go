@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -188,6 +189,9 @@ func (p *tab) snapNewSession() {
 	}
 }
 
+// ofPanel are the states that the panel shows, which a phone has folded at first.
+var ofPanel = []string{"variables", "files", "resources", "details"}
+
 // snap takes the page as it is, as each of the looks.
 func (p *tab) snap(name string) {
 	p.t.Helper()
@@ -196,6 +200,7 @@ func (p *tab) snap(name string) {
 		p.do(
 			chromedp.EmulateViewport(look.width, look.height),
 			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}),
+			chromedp.Evaluate(fmt.Sprintf("if (%v && innerWidth < 1000) document.querySelector('#panel-fold[aria-expanded=false]')?.click()", slices.Contains(ofPanel, name)), nil),
 			chromedp.ActionFunc(func(ctx context.Context) error { return chromedp.CaptureScreenshot(&picture).Do(ctx) }),
 		)
 		if err := os.WriteFile(filepath.Join(os.Getenv(picturesDir), "state-"+name+"-"+look.name+".png"), picture, 0o644); err != nil {

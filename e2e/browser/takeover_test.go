@@ -154,7 +154,7 @@ func TestInterruptAndAnswer(t *testing.T) {
 	p.write("while True: pass")
 	p.key("Enter", shift)
 	p.untilText("#state", "busy")
-	p.until("!document.querySelector('#interrupt').disabled")
+	p.until("document.querySelector('#interrupt').ariaDisabled === 'false'")
 	p.write("print('never')")
 	p.key("Enter", shift)
 	p.untilText("#c3", "Take back")

@@ -237,7 +237,7 @@ func (b *block) divide(ctx context.Context, view *cellView) {
 
 // read applies what a cell has produced by now, within bounds.
 func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *shown, partial bool) {
-	s = newShown(b.id, info)
+	s = b.v.newShown(b.id, e, info)
 	left := min(b.left, maxCellBytes)
 	before := left
 	partial = s.pull(e, maxCellOutputs, &left)
@@ -246,6 +246,14 @@ func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *sho
 }
 
 // newShown is what a cell shows that has not produced anything.
+func (v *Viewer) newShown(id string, e *sessions.Execution, info sessions.ExecutionInfo) *shown {
+	s := newShown(id, info)
+	if v.ErrorHint != nil {
+		s.hint = func(failed kernels.ExecError) string { return modelHintForPeople(v.ErrorHint(e.Choice(), failed)) }
+	}
+	return s
+}
+
 func newShown(id string, info sessions.ExecutionInfo) *shown {
 	s := &shown{session: id, number: info.Number, generation: info.Generation}
 	s.renumber(info)

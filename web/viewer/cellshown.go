@@ -33,6 +33,7 @@ type shown struct {
 	clears             bool  // the next output takes the place of all so far
 	cleared            bool  // everything that was there is gone since the last take
 	foreign            []*item
+	hint               func(kernels.ExecError) string // what to do about an error; nil: nothing is known
 }
 
 // item is one thing that a cell shows.
@@ -225,9 +226,21 @@ func (s *shown) html(it *item) template.HTML {
 	case it.Kind == "asked":
 		return prompted(it.out, it.answer)
 	case it.out.Error != nil:
-		return render.Error(*it.out.Error, s.shift)
+		return s.failed(*it.out.Error)
 	}
 	return render.Bundle(it.out, outputLinks{s.session, it.number, it.index})
+}
+
+// failed is an error, with what the model is told to do about it.
+func (s *shown) failed(e kernels.ExecError) template.HTML {
+	made := render.Error(e, s.shift)
+	if s.hint == nil {
+		return made
+	}
+	if hint := s.hint(e); hint != "" {
+		made += template.HTML(`<p class="remark">` + template.HTMLEscapeString(hint) + `</p>`)
+	}
+	return made
 }
 
 // prompted is a prompt, with what was answered.

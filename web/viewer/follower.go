@@ -202,7 +202,7 @@ func (f *follower) tell(ctx context.Context, c *followed) error {
 	}
 	fresh := c.shown == nil || c.shown.generation != info.Generation
 	if fresh {
-		c.shown = newShown(f.id, info)
+		c.shown = f.v.newShown(f.id, c.e, info)
 	}
 	c.shown.renumber(info)
 	if fresh || c.phase != info.Phase {

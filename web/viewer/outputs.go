@@ -55,7 +55,7 @@ func (v *Viewer) wholeItem(w http.ResponseWriter, r *http.Request, who visit) er
 	if err != nil {
 		return err
 	}
-	s := newShown(r.PathValue("id"), e.Info())
+	s := v.newShown(r.PathValue("id"), e, e.Info())
 	s.all = !r.URL.Query().Has("folded")
 	left := int64(maxBlockBytes)
 	more := s.pull(e, maxCellOutputs, &left)

@@ -9,6 +9,7 @@ import (
 	"cellblock/audit"
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
@@ -32,6 +33,8 @@ type Config struct {
 	Health func(context.Context) mcpserver.HealthReport
 	// Images are what sessions may run in. Nil: kernels run in none.
 	Images mcpserver.ImageLibrary
+	// ErrorHint tells what a model is told to do about an error, besides the error. Nil: nothing.
+	ErrorHint func(sessions.Choice, kernels.ExecError) string
 	// Audit is told of all that people change. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner changes something. Nil: nothing does.

@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"cellblock/internal/fault"
@@ -19,6 +20,7 @@ var peopleWords = strings.NewReplacer(
 	"another session_id", "another session",
 	", or interrupt_session", ", or interrupt it",
 	"call again", "try again",
+	"none of the user's machine: what is not there must be written there first", "none of your machine: what is not there can be uploaded",
 )
 
 // toolWords are what only models know, and no word of ours stands for: tools, and what they are given.
@@ -30,6 +32,12 @@ var againWords = regexp.MustCompile(`^(or )?(call again|try again|run it again)$
 // hintForPeople is a hint in the words of people, without what only tools can do.
 func hintForPeople(hint string) string {
 	return strings.TrimPrefix(fault.HintWithout(peopleWords.Replace(hint), toolWords), "or ") // to what is gone
+}
+
+// modelHintForPeople is the hint that a model gets with an error of its code, without the sentences that are about tools.
+func modelHintForPeople(hint string) string {
+	kept := slices.DeleteFunc(strings.SplitAfter(peopleWords.Replace(hint), ". "), toolWords.MatchString)
+	return strings.TrimSpace(strings.Join(kept, ""))
 }
 
 // bodyForPeople is what people are told of an error: whole sentences, which can stand one behind the other.

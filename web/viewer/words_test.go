@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
+	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
 
@@ -46,6 +48,33 @@ func TestErrorsAreSentences(t *testing.T) {
 		}
 	}
 }
+
+// The hint that a model gets with an error stands below it, without what only models can do; most errors have none.
+func TestHintsOfErrors(t *testing.T) {
+	p := newPages(t)
+	p.viewer.ErrorHint = mcpserver.Config{Sessions: p.sessions, Images: noImages{}, Toolsets: []string{mcpserver.ToolsetImages}}.ErrorHints()
+	p.ran("ann", "s", "print a")
+	e, err := p.sessions.Execution(t.Context(), sessions.Owner{Issuer: "test", Subject: "ann"}, "s", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.viewer.newShown("s", e, e.Info())
+	for _, tt := range []struct{ name, value, want string }{
+		{"ModuleNotFoundError", "No module named 'torch'", `<p class="remark">torch is not installed, and the kernel has no network to install it: use what is there ` +
+			`(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace.</p>`},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: 'a.csv'", "none of your machine: what is not there can be uploaded.</p>"},
+		{"ModuleNotFoundError", "No module named '<script>'", "&lt;script&gt; is not installed"},
+		{"KeyError", "'region'", ""},
+	} {
+		html := string(s.html(&item{Kind: "failed", out: kernels.Output{Kind: kernels.OutputError, Error: &kernels.ExecError{Name: tt.name, Value: tt.value}}}))
+		if !strings.Contains(html, tt.want) || strings.Contains(html, "remark") != (tt.want != "") || strings.Contains(html, "install_package") {
+			t.Errorf("%s: %s has\n%s", tt.name, tt.value, html)
+		}
+	}
+}
+
+// noImages is a library that is never asked.
+type noImages struct{ mcpserver.ImageLibrary }
 
 // What never ran can be run by whom may, by a button; nothing else can.
 func TestWhatNeverRanCanBeRun(t *testing.T) {

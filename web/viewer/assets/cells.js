@@ -8,6 +8,7 @@ import {unfold, refold} from './fold.js';
 import {enlarge} from './lightbox.js';
 import {sayBroken} from './broken.js';
 import {attempt} from './toast.js';
+import {keep} from './focus.js';
 
 const size = 50, most = 8, guess = 160; // cells of a block, blocks that are filled, pixels of a cell nobody has seen
 const list = document.getElementById('cells');
@@ -117,8 +118,18 @@ const cellOf = (n) => document.getElementById(`c${n}`);
 // place puts a cell where it belongs in its block, instead of what was there of it.
 function place(node, fresh) {
   const n = Number(fresh.dataset.n), old = cellOf(n);
-  if (old) old.replaceWith(fresh);
+  if (old) keep(old, () => { old.replaceWith(fresh); return fresh; }, () => fresh);
   else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
+}
+
+// show puts what a cell shows anew behind what it shows already, or in its place.
+function show(outputs, cleared, items) {
+  if (cleared) outputs.replaceChildren();
+  for (const {key, html} of items) {
+    const old = outputs.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`);
+    if (!old) outputs.append(element(html));
+    else if (!('whole' in old.dataset)) old.replaceWith(element(html));
+  }
 }
 
 const told = {
@@ -137,7 +148,7 @@ const told = {
     within(n, () => {
       const cell = cellOf(n);
       if (!cell) return;
-      cell.querySelector('.cell-head').replaceWith(element(html));
+      keep(cell, () => cell.querySelector('.cell-head').replaceWith(element(html)), () => cell);
       for (const item of cell.querySelectorAll('.item[data-whole]')) unfold(item, base);
     });
   },
@@ -145,16 +156,13 @@ const told = {
     within(n, () => {
       const outputs = cellOf(n)?.querySelector('.outputs');
       if (!outputs) return;
-      if (cleared) outputs.replaceChildren();
-      for (const {key, html} of items ?? []) {
-        const old = outputs.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`);
-        if (!old) outputs.append(element(html));
-        else if (!('whole' in old.dataset)) old.replaceWith(element(html));
-      }
+      keep(cellOf(n), () => show(outputs, cleared, items ?? []), () => cellOf(n));
     });
   },
   display({display, html}) {
-    for (const item of list.querySelectorAll(`[data-display="${CSS.escape(display)}"]`)) item.replaceChildren(fragment(html));
+    for (const item of list.querySelectorAll(`[data-display="${CSS.escape(display)}"]`)) {
+      keep(item.closest('.cell'), () => item.replaceChildren(fragment(html)), () => item.closest('.cell'));
+    }
   },
 };
 let begun = false;

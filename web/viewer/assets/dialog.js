@@ -1,3 +1,4 @@
+import {orElse} from './focus.js';
 import {problem, tell} from './toast.js';
 
 // The first button is the one that Enter presses; the style sheet puts it last. Dialogs: show explains something, confirm asks before something is lost and resolves to whether to go on.
@@ -15,6 +16,7 @@ function dialog(title, content, buttons) {
   return new Promise((resolve) => {
     box.addEventListener('close', () => {
       box.remove();
+      orElse(document.getElementById('main')); // what had it before may have gone
       resolve({value: box.returnValue, form});
     });
   });

@@ -136,12 +136,13 @@ function start(id) {
   });
 
   async function runAgain(button) {
-    button.disabled = true;
+    if (button.ariaDisabled === 'true') return;
+    button.ariaDisabled = 'true';
     await attempt(async () => {
       const {number} = await post(`/s/${id}/cells/${button.closest('.cell').dataset.n}/run`);
       document.dispatchEvent(new CustomEvent('cell-run', {detail: {number}}));
     });
-    button.disabled = false;
+    button.ariaDisabled = 'false';
   }
 
   document.getElementById('run').addEventListener('click', () => { run(true); area.focus(); });

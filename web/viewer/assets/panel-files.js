@@ -3,6 +3,7 @@ import {post, send} from './send.js';
 import {attempt, tell} from './toast.js';
 import {confirm} from './dialog.js';
 import {fragment} from './fragment.js';
+import {orElse} from './focus.js';
 import {Part} from './panel-part.js';
 import {sayBroken} from './broken.js';
 import {Uploads} from './upload.js';
@@ -16,7 +17,10 @@ class Files extends Part {
     this.preview = document.getElementById('preview');
     this.box.addEventListener('click', (event) => this.click(event));
     sayBroken(this.preview);
-    this.preview.addEventListener('close', () => this.preview.replaceChildren());
+    this.preview.addEventListener('close', () => {
+      this.preview.replaceChildren();
+      orElse(this.box); // what it was opened by may have gone
+    });
     if ('mayWrite' in this.box.dataset) this.take(panel);
   }
 
@@ -79,7 +83,8 @@ class Files extends Part {
       await post(`/s/${this.id}/delete`, {path, recursive: folder});
       tell(`${path} is deleted.`);
     });
-    this.stale();
+    await this.load();
+    orElse(this.box);
   }
 
   excuse(error) {

@@ -1,6 +1,7 @@
 // A part of the panel that shows what the server says: when it is first seen, and again when it is seen and out of date.
 import {send} from './send.js';
 import {fragment} from './fragment.js';
+import {keep} from './focus.js';
 
 export class Part {
   constructor(into, address) {
@@ -35,7 +36,7 @@ export class Part {
       shown = Object.assign(document.createElement('p'), {className: 'empty', textContent: this.excuse(error)});
     }
     if (asked !== this.asked) return;
-    this.into.replaceChildren(shown);
+    keep(this.into.closest('[role=tabpanel]'), () => this.into.replaceChildren(shown));
     if (this.into.querySelector('[data-again]')) setTimeout(() => this.again(asked), 5000);
   }
 

@@ -1,6 +1,7 @@
 // The side panel of the session page: which of its parts is open, and when each is to look again.
 import {onDesk} from './desk.js';
 import {keys} from './keys.js';
+import {pass} from './focus.js';
 import {restoreCells} from './restore.js';
 import {variables} from './panel-variables.js';
 import {files} from './panel-files.js';
@@ -46,6 +47,7 @@ function choose(tab) {
 }
 
 function foldTo(folded) {
+  if (folded) pass(document.getElementById('panel-body'), fold);
   panel.classList.toggle('folded', folded);
   fold.setAttribute('aria-expanded', !folded);
   fold.title = folded ? 'Show the panel' : 'Fold the panel';
@@ -73,6 +75,11 @@ panel.querySelector('[role=tablist]').addEventListener('keydown', (event) => {
   remember('panel', next.id);
   look();
 });
+panel.addEventListener('keydown', (event) => { // where it lies over the page it goes as what lies over pages does
+  if (event.key !== 'Escape' || !narrow.matches || panel.classList.contains('folded') || event.target.closest('dialog')) return;
+  foldTo(true);
+  look();
+});
 fold.addEventListener('click', () => {
   const folded = !panel.classList.contains('folded');
   foldTo(folded);
@@ -85,7 +92,9 @@ const restore = document.getElementById('panel-restore');
 restore?.addEventListener('click', () => restoreCells(id));
 
 choose(tabs.find((tab) => tab.id === remembered('panel')) ?? tabs[0]);
-foldTo(narrow.matches || remembered('panel-folded') === 'yes');
+const fit = () => foldTo(narrow.matches || remembered('panel-folded') === 'yes');
+fit();
+narrow.addEventListener('change', () => { fit(); look(); });
 keys({p: ['Fold the side panel, or show it', () => fold.click()]});
 
 // A session that rests has news for its panel; while it runs nobody is asked.

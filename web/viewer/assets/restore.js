@@ -3,6 +3,7 @@ import {post} from './send.js';
 import {confirm} from './dialog.js';
 import {attempt, tell} from './toast.js';
 import {onDesk} from './desk.js';
+import {pass} from './focus.js';
 
 // What was lost is said where the cells end, and can be brought back from there.
 onDesk(({state, generation, cells, fresh, restoring}) => {
@@ -10,6 +11,7 @@ onDesk(({state, generation, cells, fresh, restoring}) => {
   const show = (id, shown) => {
     const part = document.getElementById(id);
     if (!part) return;
+    if (!shown || restoring) pass(part, document.getElementById(id === 'restore' ? 'code' : 'tab-details'));
     part.hidden = !shown;
     if (part.tagName !== 'BUTTON') return;
     part.dataset.label ??= part.textContent;

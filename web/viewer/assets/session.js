@@ -31,13 +31,14 @@ subscribe(session.dataset.topic, '', (event, data) => {
   part('elapsed').textContent = '';
   write(part('elapsed').parentElement);
   part('running').hidden = !data.running;
-  if (part('interrupt')) part('interrupt').disabled = !data.running;
-  if (part('restart')) part('restart').disabled = data.state === 'closed';
+  part('interrupt')?.setAttribute('aria-disabled', String(!data.running)); // a button that is disabled loses the focus
+  part('restart')?.setAttribute('aria-disabled', String(data.state === 'closed'));
   document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
 });
 
-const interrupt = () => attempt(() => post(`/s/${id}/interrupt`, {cell: now.running}));
+const interrupt = () => { if (now.running) attempt(() => post(`/s/${id}/interrupt`, {cell: now.running})); };
 async function restart() {
+  if (part('restart').ariaDisabled === 'true') return;
   if (await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) await attempt(() => post(`/s/${id}/restart`));
 }
 part('interrupt')?.addEventListener('click', interrupt);
@@ -45,5 +46,5 @@ part('restart')?.addEventListener('click', restart);
 part('running').addEventListener('click', () => goTo(now.running));
 keys({
   r: ['The cell that runs', () => { if (now.running) goTo(now.running); }],
-  'i i': ['Interrupt', () => { if (now.running && part('interrupt')) interrupt(); }],
+  'i i': ['Interrupt', () => { if (part('interrupt')) interrupt(); }],
 });

@@ -1,6 +1,7 @@
 // The list of sessions: live, searched, and moved through by keys.
 import {subscribe} from './live.js';
 import {fragment} from './fragment.js';
+import {orElse, pass} from './focus.js';
 import {keys} from './keys.js';
 import {post} from './send.js';
 import {confirm} from './dialog.js';
@@ -35,7 +36,10 @@ const heard = {
     rowOf(id)?.querySelector('.usage').replaceChildren(fragment(html));
   },
   order(ids) {
-    for (const row of [...body.rows]) if (!ids.includes(row.dataset.id)) row.remove();
+    for (const row of [...body.rows].filter(({dataset}) => !ids.includes(dataset.id))) {
+      pass(row, (row.nextElementSibling ?? row.previousElementSibling)?.querySelector('a') ?? search);
+      row.remove();
+    }
     ids.forEach((id, i) => {
       const row = rowOf(id);
       if (row && body.rows[i] !== row) {
@@ -89,9 +93,11 @@ body.addEventListener('click', async (event) => {
   if (!button) return;
   const {act} = button.dataset, {id} = button.closest('tr').dataset;
   if (!await questions[act](id)) return;
-  button.disabled = true;
+  if (button.ariaDisabled === 'true') return;
+  button.ariaDisabled = 'true';
   await attempt(() => post(`/s/${id}/${act}`, act === 'interrupt' ? {cell: Number(button.dataset.cell)} : undefined));
-  button.disabled = false;
+  button.ariaDisabled = 'false';
+  orElse(rowOf(id)?.querySelector('a'));
 });
 
 const form = document.getElementById('new-form');

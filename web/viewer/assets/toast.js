@@ -1,6 +1,7 @@
 // tell says something for a while, in a corner, tell.still until it is read. tell.problem says what went wrong, and what to do, until
 // it is read; that the server cannot be reached, until it can be.
 import {onLink} from './live.js';
+import {pass} from './focus.js';
 
 const corner = document.createElement('div');
 corner.className = 'toasts';
@@ -11,12 +12,16 @@ function put(text, kind, lasts) {
   const toast = Object.assign(document.createElement('div'), {className: `toast ${kind}`});
   const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet'});
   close.setAttribute('aria-label', 'Dismiss');
-  close.onclick = () => toast.remove();
+  const remove = () => {
+    pass(toast, document.querySelector('#code:enabled') ?? document.getElementById('main'));
+    toast.remove();
+  };
+  close.onclick = remove;
   toast.append(Object.assign(document.createElement('span'), {textContent: text}), close);
   for (const old of [...corner.children]) if (old.firstChild.textContent === text) old.remove();
   corner.append(toast);
   while (corner.children.length > 4) corner.firstChild.remove();
-  if (lasts) setTimeout(() => toast.remove(), lasts);
+  if (lasts) setTimeout(remove, lasts);
 }
 
 export const tell = (text) => put(text, 'news', 6000);

@@ -1,6 +1,7 @@
 // Files on their way to the session: in parts, one file after the other, with what is left to see.
 import {post, send} from './send.js';
 import {problem} from './toast.js';
+import {pass} from './focus.js';
 
 export class Uploads {
   constructor(id, list, part) {
@@ -16,7 +17,10 @@ export class Uploads {
     this.list.append(row);
     this.last = this.last.then(() => this.bring(file, path, progress)).then(() => row.remove(), (error) => {
       progress.remove();
-      const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet', onclick: () => row.remove()});
+      const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet', onclick: () => {
+        pass(row, document.getElementById('upload'));
+        row.remove();
+      }});
       close.setAttribute('aria-label', 'Dismiss');
       row.append(close, Object.assign(document.createElement('span'), {className: 'failed', textContent: problem(error)}));
     });
