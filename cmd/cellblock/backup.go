@@ -149,6 +149,9 @@ func (b *backup) copyAll(ctx context.Context) error {
 	if err := b.copyHistory(ctx); err != nil {
 		return err
 	}
+	if err := b.copyImageNames(); err != nil {
+		return err
+	}
 	if b.withSecrets {
 		for _, name := range secretFiles {
 			if _, err := b.copyOwn(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"cellblock/images/derived"
 	"cellblock/internal/words"
 	"cellblock/sessions"
 	"cellblock/sessions/history"
@@ -64,6 +65,21 @@ func (b *backup) copyOwnLink(name string) error {
 		return err
 	}
 	return b.addEntry(info, name, to)
+}
+
+// copyImageNames copies what owners call their images, which sessions are shown with.
+func (b *backup) copyImageNames() error {
+	folder := filepath.Join("images", derived.NamesFolder)
+	names, err := os.ReadDir(filepath.Join(b.data, folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if _, err := b.copyOwn(filepath.Join(folder, name.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // addFolders adds a folder of the server's own, and those above it, unless they were.

@@ -40,12 +40,12 @@ func dataFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, sub := range []string{"slots", aWorkspace + "/deep/er", aWorkspace + "/closed", aWorkspace + "/fixed", "workspaces/nobodys0000000a"} {
+	for _, sub := range []string{"slots", aWorkspace + "/deep/er", aWorkspace + "/closed", aWorkspace + "/fixed", "workspaces/nobodys0000000a", "images/names"} {
 		ok(os.MkdirAll(filepath.Join(dir, sub), 0o700))
 	}
 	for name, text := range map[string]string{
 		"slots/s0": "", "installation": "0011223344556677\n", "dev_private_key.pem": "KEY", "dev_public_key.pem": "KEY", "dev_token.txt": "TOKEN",
-		"mcp_session_key": "SECRET", aWorkspace + ".json": `{"session_id":"a"}`, aWorkspace + ".lock": "", "workspaces/nobodys0000000a/x": "x",
+		"mcp_session_key": "SECRET", "images/cellblock-derived-1": "", "images/names/cellblock-derived-1.00": "ml", aWorkspace + ".json": `{"session_id":"a"}`, aWorkspace + ".lock": "", "workspaces/nobodys0000000a/x": "x",
 		aWorkspace + "/plain.txt": "plain", aWorkspace + "/deep/er/data.bin": strings.Repeat("\x00\x01", 50_000),
 		aWorkspace + "/odd\nname \xff" + strings.Repeat("x", 200): "odd", aWorkspace + "/closed/secret": "closed", aWorkspace + "/fixed/file": "fixed",
 	} {
@@ -122,7 +122,9 @@ func listing(t *testing.T, folder string) string {
 
 func TestBackup(t *testing.T) {
 	const (
-		ours  = "blobs cellblock.db"
+		db    = "blobs cellblock.db"
+		names = " images images/names images/names/cellblock-derived-1.00"
+		ours  = db + names
 		files = " workspaces  /closed /closed/secret /deep /deep/er /deep/er/data.bin /fixed /fixed/file /link /odd\nname \xff… /out /plain.txt .json"
 	)
 	kernelstest.Need(t, os.Geteuid() == 0, "root, who can read all of it")
@@ -135,7 +137,7 @@ func TestBackup(t *testing.T) {
 	}{
 		"a folder":        {"copy", nil, ours + files, "not in it: keys and tokens"},
 		"an archive":      {"copy.tar", nil, ours + files, "tar -xpf"},
-		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, ours + " dev_private_key.pem dev_public_key.pem dev_token.txt mcp_session_key" + files, "in it: keys and tokens"},
+		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, db + " dev_private_key.pem dev_public_key.pem dev_token.txt" + names + " mcp_session_key" + files, "in it: keys and tokens"},
 		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
 		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 special file not in it (sockets, pipes and the like)"},
 		"the outputs too": {"x", nil, ours + files, "1 session, 1 cell, 1 file of outputs"},

@@ -1,6 +1,9 @@
 package derived
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -18,7 +21,7 @@ func TestCalled(t *testing.T) {
 		}
 	}
 	called("alice", "ark")
-	called("bob", image[:len(image)-len(":latest")])
+	called("bob", Unnamed)
 	w.create("bob", "his", "polars")
 	w.create("alice", "zoo", "polars")
 	called("alice", "ark")
@@ -33,7 +36,41 @@ func TestCalled(t *testing.T) {
 		t.Errorf("after a restart: %q, %v", again.Called("alice", image), err)
 	}
 	w.create("alice", "zoo", "flask")
-	called("alice", image[:len(image)-len(":latest")])
+	called("alice", Unnamed)
+}
+
+// An image that is known from a backup only, by another installation, is called what its owner called it, unless he calls another so.
+func TestCalledInABackup(t *testing.T) {
+	w := newWorld(t, nil)
+	image := w.create("alice", "ml", "polars").Image
+	cfg := w.cfg
+	cfg.Installation, cfg.Folder = "restored", t.TempDir()
+	cfg.Engine = newFake()
+	if err := os.CopyFS(filepath.Join(cfg.Folder, NamesFolder), os.DirFS(filepath.Join(w.cfg.Folder, NamesFolder))); err != nil {
+		t.Fatal(err)
+	}
+	restored := New(cfg)
+	if got := restored.Called("alice", image); got != "ml" {
+		t.Errorf("its owner is told of %q", got)
+	}
+	for _, other := range []string{"bob", "../alice", ""} {
+		if got := restored.Called(other, image); got != Unnamed {
+			t.Errorf("%q is told of %q", other, got)
+		}
+	}
+	if _, err := restored.Create(t.Context(), "alice", "ml", []string{"python"}, set("flask"), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := restored.Called("alice", image); got != Unnamed {
+		t.Errorf("two images are called %q", got)
+	}
+	if got := restored.Called("alice", "registry.example/lab:1"); got != "registry.example/lab:1" {
+		t.Errorf("the operator's image is called %q", got)
+	}
+	w.forget(image)
+	if got := New(w.cfg).Called("alice", image); got != Unnamed {
+		t.Errorf("an image that is gone is called %q", got)
+	}
 }
 
 // A name that is given to another image is said to have been one's; the server's own names are nobody's.

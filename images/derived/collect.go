@@ -42,7 +42,10 @@ func (l *Library) lastUsed(image string) time.Time {
 	return info.ModTime()
 }
 
-func (l *Library) forget(image string) { _ = os.Remove(l.mark(image)) }
+func (l *Library) forget(image string) {
+	_ = os.Remove(l.mark(image))
+	l.forgetNames(image)
+}
 
 // KeepCollected collects every so often, until ctx ends.
 func (l *Library) KeepCollected(ctx context.Context, pause time.Duration) {

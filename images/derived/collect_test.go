@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,8 +67,10 @@ func TestCollect(t *testing.T) {
 	if used := w.lastUsed(made["used"]); time.Since(used) > time.Hour {
 		t.Errorf("what a session uses was last used at %v", used)
 	}
-	if marks, _ := os.ReadDir(w.cfg.Folder); len(marks) != 2 {
-		t.Errorf("notes are left: %v", marks)
+	for folder, most := range map[string]int{"": 3, NamesFolder: 2} { // the names are beside the marks
+		if notes, _ := os.ReadDir(filepath.Join(w.cfg.Folder, folder)); len(notes) != most {
+			t.Errorf("notes are left: %v", notes)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"io"
 	"log/slog"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ type Config struct {
 	Installation string
 	// Bases are the images that others can be made of. Where several bring what is wanted, the first is taken.
 	Bases []Base
-	// Folder notes when each image was last used.
+	// Folder notes when each image was last used, and what its owners called it.
 	Folder string
 	// Allowed are further images that sessions may run in; "*" at the end of one stands for anything.
 	Allowed []string
@@ -255,6 +256,9 @@ func (l *Library) Delete(ctx context.Context, owner, name string) error {
 	}
 	if err := l.cfg.Engine.Remove(ctx, l.shelf(owner)+name); err != nil {
 		return err
+	}
+	if l.noted(owner, e.Image) == name {
+		_ = os.Remove(l.nameFile(owner, e.Image)) // what is left of it is a name that nobody asks for
 	}
 	all, err := l.mine(ctx)
 	if err != nil {

@@ -127,6 +127,7 @@ func (l *Library) make(ctx context.Context, owner, name string, base Base, set p
 	if err := l.cfg.Engine.Tag(ctx, image, l.shelf(owner)+name); err != nil {
 		return Made{}, err
 	}
+	l.noteName(owner, image, name)
 	e, err := l.find(ctx, owner, name)
 	return Made{Entry: e, Cached: cached}, err
 }

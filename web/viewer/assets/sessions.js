@@ -59,7 +59,7 @@ subscribe('sessions', '', (event, data) => heard[event]?.(data));
 function focusIn(row) {
   const at = document.activeElement;
   if (!row.contains(at)) return () => {};
-  return (now) => ((at === row ? now : now.querySelector(at.dataset.act ? `[data-act=${at.dataset.act}]` : 'a')) ?? now).focus();
+  return (now) => ((at === row ? now : at.dataset.act && now.querySelector(`[data-act=${at.dataset.act}]`)) || now.querySelector('a')).focus();
 }
 
 function filter() {
