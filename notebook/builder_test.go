@@ -184,45 +184,6 @@ func TestCellMetadata(t *testing.T) {
 	}
 }
 
-// A notebook has a bound. What does not fit is counted at its place; what was replaced takes no room.
-func TestBounds(t *testing.T) {
-	big := strings.Repeat("x", maxCell/2+1)
-	n := build([]kernels.Output{text("stdout", big), text("stdout", big), text("stdout", "end")}, []kernels.Output{text("stdout", "next")})
-	first := n.Cells[0].Outputs
-	if len(first) != 2 || first[0].Text != big+"end" || !strings.Contains(first[1].Text, "1 output (") || summary(n.Cells[1]) != "stdout next" {
-		t.Errorf("%d outputs, the last %q", len(first), first[len(first)-1].Text)
-	}
-	var frames []kernels.Output
-	for i := range 10 {
-		frames = append(frames, clearOutput(true), text("stdout", fmt.Sprint(i, strings.Repeat("x", maxCell/4))), show(kernels.OutputUpdate, "d", big))
-	}
-	if got := build(frames).Cells[0].Outputs; len(got) != 1 || !strings.HasPrefix(got[0].Text, "9x") {
-		t.Errorf("of an animation: %d outputs", len(got))
-	}
-	frames = []kernels.Output{show(kernels.OutputDisplay, "d", "")}
-	for i := range 10 {
-		frames = append(frames, show(kernels.OutputUpdate, "d", fmt.Sprint(i, big)))
-	}
-	if got := build(frames).Cells[0].Outputs; len(got) != 1 || !strings.HasPrefix(got[0].Data["text/plain"].(string), "9x") {
-		t.Errorf("of a display that is replaced: %d outputs", len(got))
-	}
-	var copies []kernels.Output
-	for range 100 {
-		copies = append(copies, show(kernels.OutputDisplay, "d", ""))
-	}
-	copies = append(copies, show(kernels.OutputUpdate, "d", big))
-	if file, err := build(copies).Text(); err != nil || len(file) > maxCell {
-		t.Errorf("one update of a hundred displays takes %d bytes, %v", len(file), err)
-	}
-	var cells [][]kernels.Output
-	for range 6 {
-		cells = append(cells, []kernels.Output{text("stdout", strings.Repeat("x", maxCell-100))})
-	}
-	if file, err := build(cells...).Text(); err != nil || len(file) > MaxBytes+1<<20 {
-		t.Errorf("six large cells take %d bytes, %v", len(file), err)
-	}
-}
-
 func TestMissing(t *testing.T) {
 	b := NewBuilder(Session{ID: "s"})
 	b.Missing(1, 3, "not kept")

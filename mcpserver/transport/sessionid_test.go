@@ -2,12 +2,10 @@ package transport
 
 import (
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -154,33 +152,6 @@ func serveLocally(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	return rec
-}
-
-func TestInitializeCostsNoMemory(t *testing.T) {
-	w := newWorld(t)
-	u := &user{w: w, owner: "ann", version: handshake}
-	shake := func(n int) {
-		for i := range n {
-			r := u.request(t.Context(), u.message(i, "initialize", map[string]any{"protocolVersion": handshake,
-				"capabilities": map[string]any{}, "clientInfo": map[string]any{"name": fmt.Sprint("client ", i), "version": "1"}}))
-			if rec := serveLocally(w.handler, r); rec.Code != 200 || rec.Header().Get("Mcp-Session-Id") == "" {
-				t.Fatalf("initialize %d: %d %s", i, rec.Code, rec.Body)
-			}
-		}
-	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	shake(rememberClients) // fills what is remembered
-	before := heap()
-	shake(20_000)
-	if grown := int64(heap()) - int64(before); grown > 1<<20 {
-		t.Errorf("20,000 initialize calls cost %d bytes", grown)
-	}
-	runtime.KeepAlive(w)
 }
 
 func TestLargeInitializeIsNotRemembered(t *testing.T) {

@@ -164,14 +164,6 @@ func TestUpstreamDisconnectCancelsHandshakeCalls(t *testing.T) {
 	}
 }
 
-func TestUpstreamReadsBodiesOfAnySize(t *testing.T) {
-	w := newUpstream(t, server.WithStateful(true))
-	u := w.user("ann", handshake)
-	if got := u.post(u.message(1, "ping", nil) + strings.Repeat(" ", DefaultMaxBody)); got.status != http.StatusOK {
-		mended(t, "a body has no limit", "httpHandler.readMessage")
-	}
-}
-
 func TestUpstreamAcceptsForeignOrigins(t *testing.T) {
 	w := newUpstream(t, server.WithStateful(true))
 	u := w.user("ann", handshake)
