@@ -1,6 +1,13 @@
-# Makes code that prints faster than its output is read wait for that. Without it the kernel's memory fills with what was
-# printed, until that is thrown away, which loses the ends of cells too, or until the kernel is killed for it.
+# Keeps in order what code prints to stdout and stderr, and makes code that prints faster than its output is read wait for that.
+#
+# Each stream of ipykernel's gathers text by itself, so that a warning would be shown after what was printed long after it. Here all of it
+# is in one queue, with the cell that it is of.
+#
+# Without the waiting the kernel's memory fills with what was printed, until that is thrown away, which loses the ends of cells
+# too, or until the kernel is killed for it.
+import os
 import threading
+from collections import deque
 
 import zmq
 from ipykernel.iostream import IOPubThread, OutStream
@@ -8,7 +15,8 @@ from ipykernel.kernelapp import IPKernelApp
 
 QUEUE = 256  # messages that wait in the socket for who reads them; one more waits for room
 AHEAD = 64  # messages that wait for the thread that sends
-GATHERED = 1 << 17  # characters that a stream gathers before it makes a message of them
+GATHERED = 1 << 17  # characters that are gathered before messages are made of them
+TURNS = 256  # messages that are made of them at most, unless more cells print: streams that take turns more often are gathered each
 PATIENCE = 10  # seconds that one waits; more would be for ever where the thread that sends wants a lock of who waits
 
 
@@ -17,6 +25,14 @@ def open_iopub(app, context, open_iopub=IPKernelApp.init_iopub):
     open_iopub(app, context)
     del context.sockopts[zmq.SNDHWM]
     app.iopub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
+    survive_interrupts(app.iopub_thread.thread)
+
+
+def survive_interrupts(thread):
+    # Before Python 3.13 an error that comes while is_alive looks at the lock of a thread releases that lock, and the thread passes
+    # for dead. Others would send for it then, while it sends, and what comes out of the socket is no message any more.
+    if hasattr(thread, "_tstate_lock"):
+        thread.is_alive = lambda: not thread._is_stopped
 
 
 def sends_elsewhere(thread):
@@ -46,37 +62,82 @@ def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
         wait_for(thread)
 
 
-def send_what_it_holds(stream, flush=OutStream._flush):
-    stream._cellblock_sending = True
-    try:
-        flush(stream)
-    finally:
-        stream._cellblock_sending = False
+class Printed:
+    # What was printed and not given to the socket yet. There is no lock that a signal's handler, a destructor or a fork could find
+    # taken: writers only append, and only the thread that sends takes away.
+    def __init__(self):
+        self.texts = deque()  # each with its stream and the header of its cell's request
+        self.gathered = 0  # characters, since somebody waited
+        self.sending = False
+        self.forked = False
+        os.register_at_fork(after_in_child=self.leave)
+
+    def leave(self):
+        self.texts.clear()  # it is the parent's
+        self.forked = True
+
+    def turns(self):  # takes all that there is, and joins what one cell printed to one stream
+        turns = [(None, None, [])]
+        for _ in range(len(self.texts)):
+            stream, header, text = self.texts.popleft()
+            for turn in reversed(turns):
+                if turn[0] is stream and turn[1] is header:
+                    turn[2].append(text)
+                    break
+                if len(turns) <= TURNS:
+                    turns.append((stream, header, [text]))
+                    break
+            else:
+                turns.append((stream, header, [text]))
+        return turns[1:]
+
+    def send(self):
+        before, self.sending = self.sending, True  # first, for who looks whether there is nothing left to send
+        try:
+            for stream, header, texts in self.turns():
+                message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
+                for hook in getattr(stream, "_hooks", ()):
+                    message = message and hook(message)
+                if message and stream.pub_thread:
+                    stream.session.send(stream.pub_thread, message, ident=stream.topic)
+        finally:
+            self.sending = before
 
 
-def holds_text(stream):  # that was not given to the socket yet
-    with stream._buffer_lock:
-        buffers = list(stream._buffers.values()) if hasattr(stream, "_buffers") else [stream._buffer]
-        held = getattr(stream, "_cellblock_others", None) or any(buffer.tell() for buffer in buffers)
-    return held or getattr(stream, "_cellblock_sending", False)
+printed = Printed()
+
+
+def send_what_was_printed(stream, flush=OutStream._flush):
+    flush(stream)  # what else it does
+    printed.send()
+
+
+def pass_on(thread, message, pass_on=IOPubThread._handle_pipe_msg):  # of a forked process
+    printed.send()  # what came before it
+    pass_on(thread, message)
 
 
 def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which may be the pipe that its caller is to empty
     thread = stream.pub_thread
     if not thread or not sends_elsewhere(thread):
         stream._flush()
-    elif holds_text(stream):
+    elif printed.texts or printed.sending or stream.echo:
         wait_for(thread, stream._flush)
 
 
 def write_in_turn(stream, text, write=OutStream.write):
-    n = write(stream, text)
-    stream._cellblock_gathered = getattr(stream, "_cellblock_gathered", 0) + len(text)
-    if stream._cellblock_gathered > GATHERED and stream._is_master_process():
-        stream._cellblock_gathered = 0
+    if printed.forked or stream.echo is not None or stream.pub_thread is None or not isinstance(text, str):
+        return write(stream, text)
+    printed.texts.append((stream, stream.parent_header, text))
+    if not stream._flush_pending:
+        stream._schedule_flush()
+    printed.gathered += len(text) + 1
+    if printed.gathered > GATHERED:
+        printed.gathered = 0
         flush_in_turn(stream)
-    return n
+    return len(text)
 
 
-IPKernelApp.init_iopub, IOPubThread.send_multipart = open_iopub, send_in_turn
-OutStream.write, OutStream.flush, OutStream._flush = write_in_turn, flush_in_turn, send_what_it_holds
+IPKernelApp.init_iopub = open_iopub
+IOPubThread.send_multipart, IOPubThread._handle_pipe_msg = send_in_turn, pass_on
+OutStream.write, OutStream.flush, OutStream._flush = write_in_turn, flush_in_turn, send_what_was_printed

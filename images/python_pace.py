@@ -45,7 +45,7 @@ class Packer:
         if part == {}:
             return b"{}"
         try:
-            return self.encode(part).encode("utf8", errors="surrogateescape")
+            return self.encode(part).encode("utf8", errors="backslashreplace")  # half a pair of surrogates is escaped as JSON does
         except (TypeError, ValueError):
             return json_packer(part)  # it knows what else may be done
 

@@ -1,10 +1,14 @@
 # Lets what programs and libraries write to file descriptors 1 and 2 come before the end of the cell that ran them. A thread
 # of ipykernel's moves it from a pipe to the cell's output, and nobody waits for that thread. The one of 6.17 also ends at
 # the first byte that is no UTF-8, which may be half of a character; who writes on then waits for ever.
+#
+# What a program printed also comes before what is printed by the code that has waited for its end.
 import codecs
 import contextlib
 import contextvars
+import functools
 import os
+import subprocess
 import threading
 from select import select
 
@@ -17,6 +21,7 @@ def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
     stream._cellblock_pipe = threading.RLock()  # whoever has it finds written what was read
     stream._cellblock_decoder = codecs.getincrementaldecoder("utf-8")("replace")
     redirect(stream, name)
+    redirected.append(stream)
 
 
 def watch(stream):
@@ -42,4 +47,21 @@ def flush_with_pipe(stream, flush=OutStream.flush):
     flush(stream)
 
 
+redirected = []  # streams
+
+
+def emptying_pipes(wait):
+    @functools.wraps(wait)
+    def wait_and_empty(*args, **options):
+        try:
+            return wait(*args, **options)
+        finally:
+            for stream in redirected:
+                if stream._is_master_process():
+                    empty_pipe(stream)
+
+    return wait_and_empty
+
+
 OutStream._setup_stream_redirects, OutStream._watch_pipe_fd, OutStream.flush = redirect, watch, flush_with_pipe
+subprocess.Popen.wait, os.system = emptying_pipes(subprocess.Popen.wait), emptying_pipes(os.system)

@@ -3,7 +3,6 @@
 # ipykernel 6.17 gives it to the cell that runs; 6.29 follows some threads, but neither displays nor pools; 7 does it all by
 # itself.
 import contextvars
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,45 +47,16 @@ def follow_pools():
 
 def label(cls):
     # Instances of cls look at their parent_header whenever they send. It was set when the running cell began.
-    own = cls.__dict__["parent_header"]
+    own = cls.__dict__.get("parent_header")
     if not isinstance(own, property):
         own = property(lambda self: vars(self).get("_cellblock_cell", {}), lambda self, header: vars(self).update(_cellblock_cell=header))
     cls.parent_header = property(lambda self: cell.get() or own.fget(self), own.fset)
-
-
-def label_old_streams():
-    # Before 6.29 a stream has one buffer, and its header when that is flushed. What other cells print is kept apart here.
-    write, flush = OutStream.write, OutStream._flush
-
-    def write_for_cell(stream, text):
-        header = cell.get()
-        mine = header is None or header["msg_id"] == stream.parent_header.get("msg_id")
-        if mine or not isinstance(text, str) or stream.pub_thread is None or not stream._is_master_process():
-            return write(stream, text)
-        with stream._buffer_lock:
-            others = vars(stream).setdefault("_cellblock_others", {})
-            others.setdefault(header["msg_id"], (header, []))[1].append(text)
-        stream._schedule_flush()
-        return len(text)
-
-    def flush_all(stream):
-        flush(stream)
-        with stream._buffer_lock:
-            others = vars(stream).pop("_cellblock_others", {})
-        for header, texts in others.values():
-            content = {"name": stream.name, "text": "".join(texts)}
-            stream.session.send(stream.pub_thread, "stream", content=content, parent=header, ident=stream.topic)
-
-    OutStream.write, OutStream._flush = write_for_cell, flush_all
 
 
 def follow_cells(shell):
     set_parent = shell.set_parent
 
     def begin(parent):
-        for stream in (sys.stdout, sys.stderr):  # what tasks have printed since the cell before
-            if getattr(stream, "_flush_pending", False):
-                stream.flush()
         set_parent(parent)
         cell.set(extract_header(parent))
 
@@ -99,8 +69,5 @@ def own_output_to_own_cell(shell):
     follow_threads()
     follow_pools()
     label(ZMQDisplayPublisher)
-    if isinstance(OutStream.__dict__.get("parent_header"), property):
-        label(OutStream)
-    else:
-        label_old_streams()
+    label(OutStream)
     follow_cells(shell)
