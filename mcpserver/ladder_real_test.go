@@ -22,9 +22,6 @@ const (
 // What does not stop by itself is stopped by the least that works, and the result says what that was and whether variables
 // survived.
 func TestRealLadder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
 	w := newRealWorld(t, func(c *sessions.Config) { c.Grace = 2 * time.Second })
 	for _, tt := range []struct{ name, code, said string }{
 		{"sleep", "time.sleep(600)", saidInterrupt},

@@ -28,9 +28,6 @@ import (
 // TestBare runs the suite with real kernels and the real shim, and no isolation at all: what it proves is the suite, the
 // client and the shim.
 func TestBare(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many kernels")
-	}
 	kernelstest.NeedPython(t)
 	shim := kernelstest.BuildShim(t)
 	kernelstest.TestProvisioner(t, kernelstest.Setup{

@@ -30,6 +30,14 @@ func Need(t testing.TB, ok bool, what string) {
 	t.Skipf("SKIPPED, NOT TESTED: %s is missing", what)
 }
 
+// Long skips the test in a short run (go test -short): it waits for real kernels, or for minutes.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("not in a short run: it takes its time")
+	}
+}
+
 // Python is the kernelspec of the host's own ipykernel, as servers launch it.
 var Python = hostPython()
 
@@ -45,9 +53,10 @@ var hasPython = sync.OnceValue(func() bool {
 	return exec.Command("/usr/bin/python3", "-c", "import ipykernel.kernelapp").Run() == nil
 })
 
-// NeedPython skips the test where Python cannot run.
+// NeedPython skips the test where Python cannot run, and in a short run.
 func NeedPython(t testing.TB) {
 	t.Helper()
+	Long(t)
 	Need(t, hasPython(), "/usr/bin/python3 with ipykernel")
 }
 

@@ -12,15 +12,17 @@ import (
 )
 
 // Bash returns the kernelspec of our Bash kernel, from the sources, and the folders that it must be able to read. It skips the
-// test where there is no ipykernel.
+// test where there is no ipykernel, and in a short run.
 func Bash(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
+	Long(t)
 	return terminalKernel(t, fromSources(t, "bash"))
 }
 
 // CSharp is Bash for our C# kernel, which it compiles. It skips the test where there is no Mono.
 func CSharp(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
+	Long(t)
 	Need(t, hasMono(), "mono, mcs and Mono.CSharp (mono-runtime, mono-mcs, libmono-csharp4.0c-cil)")
 	source, folder := fromSources(t, "csharp").Folder, ShortDir(t)
 	for _, name := range []string{images.KernelspecFile, "kernel.py"} {
@@ -42,6 +44,7 @@ func CSharp(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 // R is Bash for IRkernel, as we start it.
 func R(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
+	Long(t)
 	Need(t, hasR(), "R with IRkernel (r-cran-irkernel)")
 	l := fromSources(t, "r")
 	return kernelspecOf(l), []string{l.Folder}

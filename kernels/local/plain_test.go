@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"cellblock/kernels/kernelstest"
 )
 
 // plainUID is a user without rights for whom root runs the tests again.
@@ -21,6 +23,7 @@ func TestAsPlainUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this is the plain user already")
 	}
+	kernelstest.Long(t)
 	dir := passable(t)
 	tmp := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(tmp, 0o700); err != nil {

@@ -126,12 +126,9 @@ func waitForFile(t *testing.T, path string) {
 	}
 }
 
-// Item 3: a flood never grows memory without bound.
+// A flood never grows memory without bound.
 func TestFlood(t *testing.T) {
 	size := 300 << 20
-	if testing.Short() {
-		size = 30 << 20
-	}
 	b, c := ready(t, func(c *stream.Config) { c.OutputBytes, c.TailBytes = 256<<10, 64<<10 })
 	before := residentOf(t, b)
 	line := strings.Repeat("x", 1023)
@@ -155,9 +152,6 @@ func TestLargePrints(t *testing.T) {
 		"one print": "print(('x' * 1023 + '\\n') * (200 << 10), end='')",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() {
-				t.Skip("takes 200 MB")
-			}
 			b, c := ready(t, nil)
 			before := residentOf(t, b)
 			start := time.Now()
