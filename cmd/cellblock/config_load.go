@@ -80,6 +80,9 @@ func loadConfig(src sources) (*Config, error) {
 		if err := src.resolveEnvReferences(layer.values); err != nil {
 			return nil, err
 		}
+		if len(layer.values) == 0 {
+			continue // koanf goes over all keys again for each layer
+		}
 		if err := k.Load(confmap.Provider(layer.values, "."), nil); err != nil {
 			return nil, err
 		}
