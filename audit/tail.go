@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 )
@@ -58,9 +59,9 @@ func readLine(r *bufio.Reader) (text []byte, whole bool, err error) {
 		switch {
 		case err == nil:
 			return bytes.TrimSuffix(text, []byte("\n")), true, nil
-		case err == io.EOF, len(text) > maxLine:
+		case errors.Is(err, io.EOF), len(text) > maxLine:
 			return text, false, nil
-		case err != bufio.ErrBufferFull:
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, false, err
 		}
 	}

@@ -282,7 +282,7 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// Item 10: kernels that a killed server leaves behind belong to the next one on the same data folder, and to no other; those
+// Kernels that a killed server leaves behind belong to the next one on the same data folder, and to no other; those
 // that no session knows any more are stopped.
 func TestOrphansAreSwept(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {

@@ -45,7 +45,7 @@ func TestSessionKeepsState(t *testing.T) {
 	})
 }
 
-// Item 7: several plots in one cell are several images, in order, at their place in the text.
+// Several plots in one cell are several images, in order, at their place in the text.
 func TestPlotsAreImages(t *testing.T) {
 	sandboxAndContainers(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)

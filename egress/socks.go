@@ -41,7 +41,7 @@ func (d *Door) serveSOCKS(ctx context.Context, conn net.Conn) {
 	host, port, err := readSOCKS(conn)
 	if err != nil {
 		if reply, ok := errors.AsType[errSOCKS](err); ok {
-			answerSOCKS(conn, byte(reply))
+			_ = answerSOCKS(conn, byte(reply))
 		}
 		return
 	}
@@ -50,7 +50,7 @@ func (d *Door) serveSOCKS(ctx context.Context, conn net.Conn) {
 	defer v.end()
 	out, err := v.dial(ctx)
 	if err != nil {
-		answerSOCKS(conn, socksReply(err))
+		_ = answerSOCKS(conn, socksReply(err))
 		return
 	}
 	if answerSOCKS(conn, socksOK) != nil {

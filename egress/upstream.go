@@ -63,7 +63,7 @@ func askTunnel(conn net.Conn, proxy *url.URL, target string) (*bufio.Reader, err
 	}
 	bounded := &io.LimitedReader{R: conn, N: maxAnswer}
 	r := bufio.NewReader(bounded)
-	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // conn is the body, and the caller's
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "the network's proxy does not answer as proxies do")
 	}

@@ -13,7 +13,7 @@ import (
 	"cellblock/kernels/stream"
 )
 
-// Item 8: interrupt what can be, kill a child, restart what cannot be interrupted.
+// Interrupt what can be, kill a child, restart what cannot be interrupted.
 func TestItem8Interrupt(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, c, "set x 1\nprint a\nwait")
@@ -156,7 +156,7 @@ func TestShimThatCannot(t *testing.T) {
 	}
 }
 
-// Item 1: ready only when IOPub delivers.
+// Ready only when IOPub delivers.
 func TestReady(t *testing.T) {
 	for _, tt := range []struct {
 		name string

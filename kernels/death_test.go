@@ -16,7 +16,7 @@ import (
 	"cellblock/kernels/stream"
 )
 
-// Item 4: a dead kernel ends all that waits on it at once, with the cause.
+// A dead kernel ends all that waits on it at once, with the cause.
 func TestItem4DeathEndsAllThatWaits(t *testing.T) {
 	for _, tt := range []struct {
 		code, cause string

@@ -62,7 +62,7 @@ func TestErrorIsKept(t *testing.T) {
 	}
 }
 
-// Item 2: an execution ends on reply and idle, in whatever order, and what trails is not lost.
+// An execution ends on reply and idle, in whatever order, and what trails is not lost.
 func TestItem2EndsOnReplyAndIdle(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	for _, tt := range []struct {
@@ -87,7 +87,7 @@ func TestItem2EndsOnReplyAndIdle(t *testing.T) {
 	}
 }
 
-// Item 2: a large output that takes longer than the grace to arrive, behind a reply that was quick, is not given up.
+// A large output that takes longer than the grace to arrive, behind a reply that was quick, is not given up.
 func TestItem2SlowOutputIsWaitedFor(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Grace: grace})
@@ -105,7 +105,7 @@ func TestItem2SlowOutputIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Item 1: what is foreign or broken is dropped and counted, and never ends the reader.
+// What is foreign or broken is dropped and counted, and never ends the reader.
 func TestItem1BrokenMessagesCostNothing(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	got, r := run(t, c, "print a\nbadjson\nbadheader\nnotype\nmanykeys 5000\nforeign x\norphan y\nprint b")
@@ -127,7 +127,7 @@ func TestNoticesAtTheirPlace(t *testing.T) {
 	}
 }
 
-// Item 11: late output belongs to its own execution and is not lost.
+// Late output belongs to its own execution and is not lost.
 func TestItem11LateOutput(t *testing.T) {
 	type late struct{ text, parent string }
 	lates := make(chan late, 4)
@@ -216,7 +216,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// Item 5: nobody can answer, so the code must not wait.
+// Nobody can answer, so the code must not wait.
 func TestItem5NoStdin(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e, err := c.Execute(ctx(t), kernels.ExecuteRequest{Code: "input name?"})

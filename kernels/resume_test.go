@@ -136,7 +136,7 @@ func TestAcknowledgeWhatIsHeld(t *testing.T) {
 	awaitAck(t, k, k.Last())
 }
 
-// Item 11: late output that is held is acknowledged when it is released, and what came after it not before it.
+// Late output that is held is acknowledged when it is released, and what came after it not before it.
 func TestItem11AcknowledgeLateOutput(t *testing.T) {
 	for name, release := range map[string]func(*kernels.Client, *kernels.Execution, uint64){
 		"by its execution": func(_ *kernels.Client, e *kernels.Execution, seq uint64) { e.Release(seq) },
@@ -249,7 +249,7 @@ func TestNextAcknowledgesEarlierEnds(t *testing.T) {
 	}
 }
 
-// Item 3: what a flood has left in the shim's journal is gone before the next execution, whose output would be left out.
+// What a flood has left in the shim's journal is gone before the next execution, whose output would be left out.
 func TestItem3FloodIsAcknowledgedBeforeTheNext(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	for range 5 {

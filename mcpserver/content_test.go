@@ -119,7 +119,7 @@ func text(lines ...string) string {
 	return b.String()
 }
 
-// Item 7: several images come in order, at their place in the text; stderr is no error.
+// Several images come in order, at their place in the text; stderr is no error.
 func TestOutputsBecomeBlocks(t *testing.T) {
 	png := picture(4, 3, false)
 	var animated bytes.Buffer

@@ -41,7 +41,7 @@ func (s *service) listAll(_ context.Context, r mcp.CallToolRequest) (*mcp.CallTo
 	}
 	entries, lines := []ownedEntry{}, []string{}
 	for _, o := range s.Sessions.All() {
-		o.Info.Image = s.Sessions.Config().NameOfImage(o.Owner, o.Info.Image)
+		o.Image = s.Sessions.Config().NameOfImage(o.Owner, o.Info.Image)
 		entries = append(entries, ownedEntry{o.Owner.Issuer, o.Owner.Subject, entryOf(o.Info)})
 		lines = append(lines, plain(fmt.Sprintf("%s %s · %s", o.Owner.Issuer, o.Owner.Subject, lineOf(o.Info))))
 	}

@@ -178,7 +178,7 @@ func TestKernelThatFailsAtItsStartSaysWhy(t *testing.T) {
 	})
 }
 
-// Item 3: what is kept of a flood is bounded.
+// What is kept of a flood is bounded.
 func TestFloodIsBounded(t *testing.T) {
 	p := kernelstest.NewProvisioner()
 	t.Cleanup(p.StopAll)

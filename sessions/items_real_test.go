@@ -30,7 +30,7 @@ func begin(t *testing.T, m *sessions.Manager, r sessions.Request) *sessions.Exec
 	return e
 }
 
-// Item 3: a flood of output grows nothing without bound, reaches its reader with head and tail, and the kernel is none the
+// A flood of output grows nothing without bound, reaches its reader with head and tail, and the kernel is none the
 // worse for it.
 func TestItem3RealFlood(t *testing.T) {
 	const limit = 4 << 20
@@ -75,7 +75,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// Item 6: whatever happens to a cell, its code and what it prints are in no log.
+// Whatever happens to a cell, its code and what it prints are in no log.
 func TestItem6RealLogsHoldNoCode(t *testing.T) {
 	var l logs
 	m := newReal(t, func(c *sessions.Config) {
@@ -107,7 +107,7 @@ func TestItem6RealLogsHoldNoCode(t *testing.T) {
 	}
 }
 
-// Item 8: C code that looks for signals is interrupted; what does not is restarted, and the caller is told.
+// C code that looks for signals is interrupted; what does not is restarted, and the caller is told.
 func TestItem8RealCode(t *testing.T) {
 	m := newReal(t)
 	for _, tt := range []struct {
@@ -134,7 +134,7 @@ func TestItem8RealCode(t *testing.T) {
 	}
 }
 
-// Item 9: calls on one session run in the order in which they came; another session does not wait for them.
+// Calls on one session run in the order in which they came; another session does not wait for them.
 func TestItem9RealQueue(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell("order = []"))
@@ -162,7 +162,7 @@ func TestItem9RealQueue(t *testing.T) {
 	}
 }
 
-// Item 12: cancelled while it is queued, a cell never runs; cancelled while it runs, it is interrupted; and the next call
+// Cancelled while it is queued, a cell never runs; cancelled while it runs, it is interrupted; and the next call
 // works.
 func TestItem12RealCancel(t *testing.T) {
 	m := newReal(t)

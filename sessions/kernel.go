@@ -72,7 +72,7 @@ func (c liveClient) Execute(ctx context.Context, r kernels.ExecuteRequest) (cell
 }
 
 func (c liveClient) Adopted(msgID string) (cell, bool) {
-	e, ok := c.Client.Execution(msgID)
+	e, ok := c.Execution(msgID)
 	return e, ok
 }
 

@@ -14,7 +14,7 @@ import (
 	"cellblock/sessions/storetest"
 )
 
-// Item 11: the shim keeps late output, as it keeps any other, until it is in the store, or the store cannot take it. So
+// The shim keeps late output, as it keeps any other, until it is in the store, or the store cannot take it. So
 // it is not lost with a server that is killed in between.
 func TestItem11LateOutputIsKeptUntilItIsSaved(t *testing.T) {
 	unavailable := fault.New(fault.Unavailable, "the disk is full")

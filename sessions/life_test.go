@@ -305,7 +305,7 @@ func TestInterruptOfAnIdleSession(t *testing.T) {
 	}
 }
 
-// Item 12: what is cancelled while it is queued never runs.
+// What is cancelled while it is queued never runs.
 func TestCancelledInTheQueueNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{launchTime: time.Minute}

@@ -60,7 +60,7 @@ func TestSessionsOfTwoOwnersAreTwo(t *testing.T) {
 	}
 }
 
-// Item 9: calls on one session queue in order.
+// Calls on one session queue in order.
 func TestCellsRunInTheOrderTheyCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvisioner{launchTime: time.Second}
@@ -87,7 +87,7 @@ func TestCellsRunInTheOrderTheyCame(t *testing.T) {
 	})
 }
 
-// Item 9: calls on different sessions never wait for each other.
+// Calls on different sessions never wait for each other.
 func TestSessionsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, &fakeProvisioner{})
@@ -104,7 +104,7 @@ func TestSessionsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Item 6: a session id is validated before anything is done with it, as is the rest of a request.
+// A session id is validated before anything is done with it, as is the rest of a request.
 func TestExecuteRefuses(t *testing.T) {
 	m := newTestManager(t, &fakeProvisioner{})
 	execute(t, m, alice, "py", "x")

@@ -141,7 +141,7 @@ func TestRealSession(t *testing.T) {
 	}
 }
 
-// Item 8: what can be interrupted is; what cannot is restarted, and the caller is told.
+// What can be interrupted is; what cannot is restarted, and the caller is told.
 func TestRealInterrupts(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell("x = 7"))

@@ -84,7 +84,7 @@ func TestReaderWhoKeepsUpMissesNothing(t *testing.T) {
 	}
 }
 
-// Item 3: no reader is waited for. Whatever his pace, what he got and what he was told that he missed add up to what was
+// No reader is waited for. Whatever his pace, what he got and what he was told that he missed add up to what was
 // produced.
 func TestReadersOfAnyPaceAreToldExactly(t *testing.T) {
 	for seed := range uint64(200) {

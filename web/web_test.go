@@ -306,7 +306,7 @@ func TestOtherOrigins(t *testing.T) {
 	}
 }
 
-// Item 6: no token in a log.
+// No token in a log.
 func TestLogTellsWhoAndNeverTheToken(t *testing.T) {
 	s := newSite(t)
 	s.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"msg":"secret code"}}}`, asAnn...)

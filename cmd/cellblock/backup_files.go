@@ -161,7 +161,7 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer release()
+	defer func() { _ = release() }()
 	labels := 0
 	for _, folder := range folders {
 		name := filepath.Join("workspaces", folder)

@@ -12,7 +12,7 @@ import (
 	"cellblock/sessions/storetest"
 )
 
-// Item 10: of the kernels that an earlier process has left, those that belong to a session go on with it, and the others
+// Of the kernels that an earlier process has left, those that belong to a session go on with it, and the others
 // are stopped.
 func TestRecoverTakesUpSessionsAndStopsTheRest(t *testing.T) {
 	p := kernelstest.NewProvisioner()

@@ -36,7 +36,7 @@ func startPeer(ctx context.Context, script string, args ...string) (*peer, error
 	p := &peer{cmd: cmd, stdin: stdin, lines: bufio.NewReader(stdout)}
 	if line, err := p.lines.ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
 		p.stop()
-		return nil, fmt.Errorf("%s did not come up: %q, %v", script, line, err)
+		return nil, fmt.Errorf("%s did not come up: %q, %w", script, line, err)
 	}
 	return p, nil
 }

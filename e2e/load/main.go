@@ -95,7 +95,7 @@ func (o options) server() (url, token string, err error) {
 			err = json.Unmarshal(data, &left)
 		}
 		if url = left.URL; err != nil || url == "" {
-			return "", "", fmt.Errorf("no server runs on %s (%v): start one, or name it with -url", o.dataDir, err)
+			return "", "", fmt.Errorf("no server runs on %s (%w): start one, or name it with -url", o.dataDir, err)
 		}
 	}
 	return url, strings.TrimSpace(string(text)), nil

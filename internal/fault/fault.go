@@ -88,10 +88,10 @@ func KindOf(err error) Kind {
 
 // Hint returns the first hint in err's tree, depth first as errors.As walks it, or "".
 func Hint(err error) string {
-	if e, ok := err.(*Error); ok && e.Hint != "" {
+	if e, ok := err.(*Error); ok && e.Hint != "" { //nolint:errorlint // this is what walks the tree
 		return e.Hint
 	}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // and so does this
 	case interface{ Unwrap() error }:
 		return Hint(e.Unwrap())
 	case interface{ Unwrap() []error }:

@@ -60,7 +60,7 @@ func carrierOf(e *engine, c container.InspectResponse) (carrier, error) {
 	for _, entry := range c.Config.Env {
 		if text, ok := strings.CutPrefix(entry, stream.ConfigEnv+"="); ok {
 			if err := json.Unmarshal([]byte(text), &config); err != nil {
-				return nil, fmt.Errorf("container %s: its configuration: %v: %w", c.ID, err, kernels.ErrGone)
+				return nil, fmt.Errorf("container %s: its configuration: %w: %w", c.ID, err, kernels.ErrGone)
 			}
 		}
 	}

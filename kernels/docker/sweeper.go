@@ -103,7 +103,11 @@ type debt struct {
 // was lost must stay away for a while: it can appear after it was not found, and even after it was removed (Podman).
 func (s *sweeper) owe(d debt) {
 	s.wg.Go(func() {
-		defer d.clean()
+		defer func() {
+			if err := d.clean(); err != nil {
+				s.log.Warn("what a container had on this host is left", "container", d.name, "error", err)
+			}
+		}()
 		<-d.creation.done
 		var away time.Time // since when it has been
 		for pause := firstPause; ; {

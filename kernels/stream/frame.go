@@ -278,7 +278,7 @@ func DecodeJSON(payload []byte, v any) error {
 		return fmt.Errorf("%w: %d bytes of JSON, at most %d", ErrMalformed, len(payload), MaxJSON)
 	}
 	if err := json.Unmarshal(payload, v); err != nil {
-		return fmt.Errorf("%w: %v", ErrMalformed, err)
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
 }

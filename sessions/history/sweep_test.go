@@ -56,7 +56,7 @@ func wantNamedFilesOnly(t *testing.T, s *Store) {
 	}
 }
 
-// Item 10: files that no row names are swept when the store is opened, with a grace for what is being written.
+// Files that no row names are swept when the store is opened, with a grace for what is being written.
 func TestItem10SweepOfFiles(t *testing.T) {
 	f, ref := closed(t)
 	b := blobs{filepath.Join(f.path, "blobs")}

@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"net/http"
 	"path"
@@ -122,7 +123,7 @@ func pictureType(name string, head []byte) string {
 func headOf(f io.ReadSeeker) ([]byte, error) {
 	head := make([]byte, filetype.Sniffed)
 	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, files.Pathless(err)
 	}
 	_, err = f.Seek(0, io.SeekStart)

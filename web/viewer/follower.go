@@ -253,7 +253,7 @@ func (f *follower) watch(ctx context.Context, c *followed) {
 	c.watched = true
 	from := c.shown.next
 	f.watchers.Go(func() {
-		for range c.e.OutputsFrom(ctx, from) {
+		for range c.e.OutputsFrom(ctx, from) { //nolint:errcheck // who draws them looks at errors
 			f.wake()
 		}
 		f.wake()

@@ -138,6 +138,6 @@ func (cs *Channels) Close() error {
 
 func (cs *Channels) closeAll() {
 	for _, c := range cs.channels {
-		c.fail(ErrClosed)
+		_ = c.fail(ErrClosed)
 	}
 }

@@ -103,7 +103,7 @@ func (d *dialer) handshake(ctx context.Context, g *guard, typ zmq4.SocketType, i
 	if err := g.SetDeadline(time.Now().Add(d.options.HandshakeTimeout)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { g.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = g.SetDeadline(time.Unix(1, 0)) })
 	zmtp, err := zmq4.Open(g, null.Security(), typ, id, false, nil)
 	switch {
 	case !stop():

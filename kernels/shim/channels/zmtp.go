@@ -268,7 +268,7 @@ func (p *parser) frameHead(flags byte, size uint64) []byte {
 
 // inside is for an error within a frame, where an end is not an orderly one.
 func inside(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
