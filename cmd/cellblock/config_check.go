@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"cellblock/egress"
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
@@ -19,22 +22,39 @@ const maxPool = 32
 
 var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
 
+// choices are the settings that take one of a few words.
+var choices = []struct {
+	key     string
+	of      func(*Config) string
+	allowed []string
+}{
+	{"provisioner", func(c *Config) string { return c.Provisioner }, []string{"auto", "docker", "local"}},
+	{"sandbox", func(c *Config) string { return c.Sandbox }, []string{"bwrap", "none"}},
+	{"docker.carrier", func(c *Config) string { return c.Docker.Carrier }, []string{"auto", "socket", "stdio"}},
+	{"on_shutdown", func(c *Config) string { return c.OnShutdown }, []string{keepKernels, stopKernels, ""}},
+	{"log.level", func(c *Config) string { return strings.ToLower(c.Log.Level) }, []string{"debug", "info", "warn", "error"}},
+	{"log.format", func(c *Config) string { return c.Log.Format }, []string{"text", "json"}},
+}
+
+// completeChoices lets shells complete the words of a command's own flags that are choices.
+func completeChoices(cmd *cobra.Command, flags *pflag.FlagSet) {
+	for _, choice := range choices {
+		name := flagName(choice.key)
+		if flags.Lookup(name) == nil {
+			continue
+		}
+		words := slices.DeleteFunc(slices.Clone(choice.allowed), func(word string) bool { return word == "" })
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic("cellblock: " + err.Error()) // the flag is there, and is given once
+		}
+	}
+}
+
 // check refuses values that break a rule. It makes paths absolute.
 func (c *Config) check() error {
-	choices := []struct {
-		key, value string
-		allowed    []string
-	}{
-		{"provisioner", c.Provisioner, []string{"auto", "docker", "local"}},
-		{"sandbox", c.Sandbox, []string{"bwrap", "none"}},
-		{"docker.carrier", c.Docker.Carrier, []string{"auto", "socket", "stdio"}},
-		{"on_shutdown", c.OnShutdown, []string{keepKernels, stopKernels, ""}},
-		{"log.level", strings.ToLower(c.Log.Level), []string{"debug", "info", "warn", "error"}},
-		{"log.format", c.Log.Format, []string{"text", "json"}},
-	}
 	for _, choice := range choices {
-		if !slices.Contains(choice.allowed, choice.value) {
-			return fault.New(fault.Invalid, "configuration: %s is %q", choice.key, choice.value).
+		if value := choice.of(c); !slices.Contains(choice.allowed, value) {
+			return fault.New(fault.Invalid, "configuration: %s is %q", choice.key, value).
 				WithHint("Use one of: %s.", strings.Join(choice.allowed, ", "))
 		}
 	}

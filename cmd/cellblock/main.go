@@ -152,6 +152,7 @@ func addConfigFlags(root *cobra.Command) {
 	flags.String("config", "", "configuration file (default: the first of cellblock.yaml, the user's, /etc/cellblock/config.yaml)")
 	flags.String("data-dir", "", "what must outlive the server: keys, workspaces (default "+defaultDataDir()+")")
 	flags.String("log-level", "", "debug, info, warn or error (default info)")
+	completeChoices(root, flags)
 }
 
 // addServerFlags adds the flags of the commands that run kernels.
@@ -168,6 +169,7 @@ func addServerFlags(cmd *cobra.Command) {
 	flags.String("on-shutdown", "", "what becomes of kernels when this process is stopped: keep or stop (default keep under serve, stop under stdio)")
 	flags.String("python", "", "interpreter of local Python kernels (default: the first that has ipykernel)")
 	addLimitFlags(flags)
+	completeChoices(cmd, flags)
 }
 
 // configFor loads the configuration as a command sees it.

@@ -53,6 +53,19 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
+// Shells ask the program itself what can come next.
+func TestFlagsOfFewWordsAreCompleted(t *testing.T) {
+	for flag, words := range map[string]string{
+		"--provisioner": "auto docker local", "--sandbox": "bwrap none", "--docker-carrier": "auto socket stdio",
+		"--on-shutdown": "keep stop", "--log-level": "debug info warn error",
+	} {
+		said := strings.Fields(ran(t, "__complete", "serve", flag, ""))
+		if got := strings.Join(said, " "); !strings.HasPrefix(got, words+" :4") {
+			t.Errorf("%s: %q", flag, got)
+		}
+	}
+}
+
 func TestVersionIsStamped(t *testing.T) {
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"},
