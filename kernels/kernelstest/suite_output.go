@@ -58,15 +58,16 @@ func testNoText(f *suite) {
 }
 
 // testUnread has the thread that sends a kernel's output rest, longer than ipykernel's patience, while a program prints without
-// end. What ipykernel says then goes to the program's pipe, which was the end of who is to empty it.
+// end, no longer than that takes: each second is several of processor time. What ipykernel says then goes to the program's pipe,
+// which was the end of who is to empty it.
 func testUnread(f *suite) {
 	b := f.launch()
 	text := b.python(`
 import subprocess, sys, time
 from ipykernel.iostream import OutStream
 OutStream.flush_timeout = 0.2
-get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(2))
-_ = subprocess.run("timeout 3 yes >&2", shell=True)
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(0.8))
+_ = subprocess.run("timeout 1 yes >&2", shell=True)
 print("printed")`)
 	if !strings.Contains(text, "printed") || strings.Contains(text, "timed out") {
 		f.Errorf("%d bytes came, their end is %q", len(text), text[max(0, len(text)-200):])
