@@ -45,8 +45,11 @@ func exitIn(event events.Message, run string) (code int, ended bool, err error) 
 	said := event.Actor.Attributes
 	switch event.Action {
 	case events.ActionExecDie:
+		if said["execID"] != run {
+			return 0, false, nil
+		}
 		code, err = strconv.Atoi(said["exitCode"])
-		return code, said["execID"] == run, nil
+		return code, err == nil, err
 	case "exec_died": // Podman
 		if id := said["execID"]; id != "" && id != run {
 			return 0, false, nil

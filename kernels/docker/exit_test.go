@@ -82,7 +82,8 @@ func TestEventsOfPrograms(t *testing.T) {
 		"another before":    {events: event("exec_start: sh", `"execID":"run"`) + event("exec_die", `"execID":"other","exitCode":"1"`) + event("exec_die", `"execID":"run","exitCode":"0"`)},
 		"container ended":   {events: event("exec_die", `"execID":"other","exitCode":"1"`) + event("die", `"exitCode":"137"`), err: "before the program"},
 		"engine ended":      {err: "EOF"},
-		"no number":         {events: event("exec_died", `"containerExitCode":""`), err: "invalid syntax"},
+		"docker, no number": {events: event("exec_die", `"execID":"run"`), err: "invalid syntax"},
+		"podman, no number": {events: event("exec_died", `"containerExitCode":""`), err: "invalid syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
