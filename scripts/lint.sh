@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Static analysis: gofmt, go vet, staticcheck, and govulncheck where its database can be had.
+# Static analysis: gofmt, go vet, golangci-lint (staticcheck among others: .golangci.yml), and govulncheck where its database can be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unformatted=$(gofmt -l $(git ls-files '*.go'))
@@ -7,7 +7,7 @@ unformatted=$(gofmt -l $(git ls-files '*.go'))
 go vet ./...
 GOOS=darwin go vet ./cmd/cellblock
 GOOS=windows go vet ./cmd/cellblock
-go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run --max-issues-per-linter 0 --max-same-issues 0 ./...
 said=$(go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./... 2>&1) && code=0 || code=$?
 case "$said" in
 *"govulncheck: fetching vulnerabilities"*) echo "SKIP govulncheck: its database cannot be had here: $(tail -1 <<<"$said")" ;;

@@ -39,7 +39,7 @@ func (s *Server) Connect(t testing.TB, token string, handshake bool) *Client {
 	t.Helper()
 	var options []client.ClientOption
 	if handshake {
-		//lint:ignore SA1019 deprecated with the handshake itself, which clients will speak for years
+		//nolint:staticcheck // deprecated with the handshake itself, which clients will speak for years
 		options = append(options, client.WithLegacyProtocolOnly())
 	}
 	return s.ConnectAs(t, token, mcp.LATEST_PROTOCOL_VERSION, options...)

@@ -36,7 +36,7 @@ func dial(t *testing.T, url, owner string, o ...transport.StreamableHTTPCOption)
 func TestWithMcpGoClient(t *testing.T) {
 	for name, options := range map[string][]transport.StreamableHTTPCOption{
 		stateless: nil,
-		//lint:ignore SA1019 clients that listen so are what the revisions with a handshake are for
+		//nolint:staticcheck // clients that listen so are what the revisions with a handshake are for
 		handshake: {transport.WithContinuousListening()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func (d *dialer) wait(ctx context.Context, cause error, backoff time.Duration) e
 	}
 	select {
 	case <-events:
-	case <-failures: // some event was lost: look
+	case <-failures: //nolint:errcheck // some event was lost: look
 	case <-timer:
 	case <-ctx.Done():
 		return context.Cause(ctx)
