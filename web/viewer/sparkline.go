@@ -50,6 +50,9 @@ func points(values []float64, least float64) string {
 	if most <= 0 {
 		most = 1
 	}
+	if len(values) == 1 {
+		values = append(values, values[0]) // a line of one point is not drawn
+	}
 	var b strings.Builder
 	first := sparkSamples - len(values) // the newest is at the right
 	for i, v := range values {
