@@ -136,6 +136,12 @@ func TestPanelOnAPhone(t *testing.T) {
 	}
 	p.key("Escape")
 	p.until("document.querySelector('#panel-fold').getAttribute('aria-expanded') === 'false'")
+	s.python(t, s.mcp(t), "short", "1") // with the editor near the head
+	p.open("/s/short")
+	p.until("document.querySelector('#panel-fold')?.getAttribute('aria-expanded') === 'false'")
+	p.click("#tab-details")
+	p.untilText("#details", "Processes")
+	p.until(inSight("#notebook"))
 	p.do(chromedp.EmulateViewport(1280, 900)) // where there is room it is open again
 	p.until("document.querySelector('#panel-fold').getAttribute('aria-expanded') === 'true'")
 }
