@@ -141,7 +141,7 @@ func TestPanelOnAPhone(t *testing.T) {
 	p.until("document.querySelector('#panel-fold')?.getAttribute('aria-expanded') === 'false'")
 	p.click("#tab-details")
 	p.untilText("#details", "Processes")
-	p.until(inSight("#notebook"))
+	p.until(inSight("#details"))
 	p.do(chromedp.EmulateViewport(1280, 900)) // where there is room it is open again
 	p.until("document.querySelector('#panel-fold').getAttribute('aria-expanded') === 'true'")
 }
