@@ -28,7 +28,6 @@ type engine struct {
 	ulimits []*units.Ulimit
 	// weaknesses are sentences about what this engine does not enforce.
 	weaknesses []string
-	images     knownImages
 }
 
 // identity says who a kernel is, on both sides.
@@ -93,7 +92,6 @@ func (e *engine) choose(cfg Config) {
 	}
 	e.user = chooseIdentity(cfg, e.kind, e.info)
 	e.weaknesses = engineWeaknesses(e.info)
-	e.images.list = e.imageList()
 	if e.kind == KindPodman && place == placeHere {
 		e.ulimits = ownUlimits()
 	}

@@ -28,10 +28,8 @@ func (p *Provisioner) ImageID(ctx context.Context, name string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return e.images.id(name, func() (string, error) {
-		image, err := e.image(ctx, name)
-		return image.ID, err
-	})
+	image, err := e.image(ctx, name)
+	return image.ID, err
 }
 
 // Image is what the engine knows of an image.
