@@ -160,9 +160,13 @@ func (s *session) flush(ctx context.Context) error {
 	return s.saver.flush(ctx, storeTime)
 }
 
-// generationBegan notes the kernel that runs now.
+// generationBegan notes the kernel that runs now, without delay: one that the store does not know is nobody's to the next process,
+// which ends it.
 func (s *session) generationBegan() {
 	s.save(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
+	if s.saver != nil {
+		s.saver.now()
+	}
 }
 
 // generationEnded notes that the kernel is no more.

@@ -380,16 +380,35 @@ func TestFloodsCostFewCommits(t *testing.T) {
 	t.Logf("%d outputs took %d commits", lines, store.commits)
 }
 
-// counting counts commits.
+// A kernel is known to the store as soon as it runs a cell: one that is not is ended by the next process.
+func TestAKernelIsKnownAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: storetest.NewMemory()}
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+		defer m.Shutdown(context.Background())
+		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 10s"))
+		synctest.Wait() // no time passes
+		if store.generations != 1 {
+			t.Error("a kernel runs that the store does not know")
+		}
+	})
+}
+
+// counting counts commits, and the kernels that they tell of.
 type counting struct {
 	sessions.Store
-	mu      sync.Mutex
-	commits int
+	mu                   sync.Mutex
+	commits, generations int
 }
 
 func (c *counting) Commit(ctx context.Context, ref sessions.SessionRef, changes ...sessions.Change) error {
 	c.mu.Lock()
 	c.commits++
+	for _, change := range changes {
+		if _, ok := change.(sessions.GenerationBegan); ok {
+			c.generations++
+		}
+	}
 	c.mu.Unlock()
 	return c.Store.Commit(ctx, ref, changes...)
 }
