@@ -10,15 +10,21 @@ import (
 )
 
 // exitOf is how a program in a container has ended. Whoever has read its output to the end may ask before the engine knows it: the
-// engine tells by an event then. Podman's of 4.3 do not name the program, so there may be no other in the container.
+// engine tells by an event then. Podman's of 4.3 do not name the program, so there may be no other in the container. The container is
+// given by its id: by name, an older one's end would do.
 func (e *engine) exitOf(ctx context.Context, container, run string) (int, error) {
 	if code, ended, err := e.exited(ctx, run); ended || err != nil {
 		return code, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	news, failed := e.api.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("container", container))})
-	// What has ended before the engine listened is in no event.
+	wanted := events.ListOptions{Filters: filters.NewArgs(filters.Arg("container", container))}
+	if e.kind == KindDocker {
+		// Docker answers before it listens. What it has told meanwhile it repeats: all that it still remembers since 1970.
+		wanted.Since = "1"
+	}
+	news, failed := e.api.Events(ctx, wanted)
+	// What has ended before the engine listened is in no event of Podman's.
 	if code, ended, err := e.exited(ctx, run); ended || err != nil {
 		return code, err
 	}
@@ -28,8 +34,12 @@ func (e *engine) exitOf(ctx context.Context, container, run string) (int, error)
 			if code, ended, err := exitIn(event, run); ended || err != nil {
 				return code, err
 			}
-		case err := <-failed:
-			return 0, err
+		case failure := <-failed:
+			// An engine may be set up to tell nothing (Podman's events_logger = "none"), or have told before it was heard.
+			if code, ended, err := e.exited(ctx, run); ended && err == nil {
+				return code, nil
+			}
+			return 0, failure
 		}
 	}
 }
