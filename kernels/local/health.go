@@ -115,7 +115,7 @@ func checkShim(path string) error {
 
 // probe runs nothing in a sandbox like a kernel's and returns what bubblewrap said.
 func (p *Provisioner) probe(ctx context.Context) (string, error) {
-	var st stage
+	st := stage{turns: &p.mounts}
 	box := p.box(&st, kernels.Limits{})
 	child, err := p.contents(&box, nil)
 	defer func() {

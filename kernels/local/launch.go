@@ -67,7 +67,10 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "state folder: %w", err)
 	}
-	l := &launch{p: p, spec: spec, mounts: mounts, entry: e, state: state{Version: stateVersion, Started: time.Now(), Slot: p.cfg.Slot, Labels: spec.Labels}}
+	l := &launch{
+		p: p, spec: spec, mounts: mounts, entry: e, stage: stage{turns: &p.mounts},
+		state: state{Version: stateVersion, Started: time.Now(), Slot: p.cfg.Slot, Labels: spec.Labels},
+	}
 	h, err := l.run(ctx)
 	if err != nil {
 		err = l.explain(ctx, err)

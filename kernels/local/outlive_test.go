@@ -30,6 +30,7 @@ func TestServer(t *testing.T) {
 	spec, _ := script(t, p, "outlive001", "true")
 	spec.Workspace = filepath.Join(dir, "ws")
 	l := &launch{p: p, spec: spec, state: state{Version: stateVersion}}
+	l.stage.turns = &p.mounts
 	var err error
 	try := func(name string, f func() error) {
 		if err = f(); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"cellblock/kernels/mounts"
 )
 
 // A stage is how a server that is root shows a kernel's user folders that lie where this user may not pass, such as a data
@@ -23,6 +25,7 @@ import (
 type stage struct {
 	sources []stageSource
 	scratch []stageScratch
+	turns   *mounts.Finder                      // shared by all stages: of those that open a source that hangs, all but one can give up
 	open    func(stageSource) (*os.File, error) // of a source; nil is openPath
 }
 
@@ -65,7 +68,7 @@ func (s *stage) addScratch(size int64, u user) string {
 }
 
 // start starts a command in the stage. When ctx ends first nothing is started, now or later: a source that does not answer holds up
-// a thread, and nobody else.
+// one thread, however many stages want it, and nobody else.
 func (s *stage) start(ctx context.Context, cmd *exec.Cmd) error {
 	built, started := make(chan error), make(chan error, 1)
 	go s.enter(ctx, built, func() { started <- cmd.Start() })
@@ -95,7 +98,7 @@ func (s *stage) enter(ctx context.Context, built chan<- error, then func()) {
 		<-done
 		return
 	}
-	err := s.build()
+	err := s.build(ctx)
 	select {
 	case built <- err:
 		if err == nil {
@@ -106,7 +109,7 @@ func (s *stage) enter(ctx context.Context, built chan<- error, then func()) {
 }
 
 // build makes the stage in a new mount namespace of the calling thread.
-func (s *stage) build() error {
+func (s *stage) build(ctx context.Context) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}
@@ -120,12 +123,8 @@ func (s *stage) build() error {
 			_ = f.Close()
 		}
 	}()
-	open := s.open
-	if open == nil {
-		open = openPath
-	}
 	for _, src := range s.sources {
-		f, err := open(src)
+		f, err := s.openInTurn(ctx, src)
 		if err != nil {
 			return err
 		}
@@ -145,6 +144,19 @@ func (s *stage) build() error {
 		}
 	}
 	return nil
+}
+
+// openInTurn opens a source once no other stage does. It must be the calling thread: what another namespace has opened cannot be bound.
+func (s *stage) openInTurn(ctx context.Context, src stageSource) (*os.File, error) {
+	end, err := s.turns.Turn(ctx, src.path)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if s.open != nil {
+		return s.open(src)
+	}
+	return openPath(src)
 }
 
 func openPath(src stageSource) (*os.File, error) {

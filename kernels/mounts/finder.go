@@ -16,7 +16,13 @@ type Finder struct {
 	Folder func(roots []string, source string) (string, error)
 
 	mu    sync.Mutex
-	turns map[string]chan struct{} // by source: full while it is being looked at
+	turns map[string]*turn // by source, of those that somebody looks at or waits for
+}
+
+// turn is who may look at a source.
+type turn struct {
+	taken chan struct{} // full while somebody looks
+	users int           // who looks and who waits
 }
 
 // Resolve is the package's Resolve with the Finder's roots. The error is Unavailable when a source does not answer in time.
@@ -44,33 +50,68 @@ func (f *Finder) Writable(ctx context.Context, resolved []kernels.Mount, uid, gi
 	return doubt, nil
 }
 
-// inTurn looks at a source once nobody else does: what hangs costs one goroutine and its thread, however often it is tried.
+// Turn waits until nobody else looks at a source, and then is the only one until it calls end. A source that hangs so costs one goroutine
+// and its thread, however often it is tried. Others wait no longer than ctx and Patience; the error is Unavailable after the latter.
+func (f *Finder) Turn(ctx context.Context, source string) (end func(), err error) {
+	ctx, cancel := patient(ctx, source)
+	defer cancel()
+	return f.take(ctx, source)
+}
+
+// inTurn looks at a source once nobody else does.
 func inTurn[T any](ctx context.Context, f *Finder, source string, look func() (T, error)) (T, error) {
 	ctx, cancel := patient(ctx, "the folder "+source+", or one of mount_roots,")
 	defer cancel()
-	turn := f.turn(source)
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
+	end, err := f.take(ctx, source)
+	if err != nil {
 		var nothing T
-		return nothing, context.Cause(ctx)
+		return nothing, err
 	}
 	return await(ctx, func() (T, error) {
-		defer func() { <-turn }()
+		defer end()
 		return look()
 	})
 }
 
-func (f *Finder) turn(source string) chan struct{} {
+// take is Turn with no end to its patience but ctx's. Whoever has given up gets no turn.
+func (f *Finder) take(ctx context.Context, source string) (end func(), err error) {
+	t := f.join(source)
+	select {
+	case t.taken <- struct{}{}:
+		end = func() {
+			<-t.taken
+			f.leave(source, t)
+		}
+	case <-ctx.Done():
+		f.leave(source, t)
+		return nil, context.Cause(ctx)
+	}
+	if ctx.Err() != nil {
+		end()
+		return nil, context.Cause(ctx)
+	}
+	return end, nil
+}
+
+func (f *Finder) join(source string) *turn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	turn := f.turns[source]
-	if turn == nil {
+	t := f.turns[source]
+	if t == nil {
 		if f.turns == nil {
-			f.turns = map[string]chan struct{}{}
+			f.turns = map[string]*turn{}
 		}
-		turn = make(chan struct{}, 1)
-		f.turns[source] = turn
+		t = &turn{taken: make(chan struct{}, 1)}
+		f.turns[source] = t
 	}
-	return turn
+	t.users++
+	return t
+}
+
+func (f *Finder) leave(source string, t *turn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(f.turns, source)
+	}
 }

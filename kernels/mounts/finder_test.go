@@ -61,6 +61,10 @@ func TestFinderHangs(t *testing.T) {
 		if got, err := f.Resolve(t.Context(), lost); err != nil || got[0].Source != "/gone" {
 			t.Errorf("once it answers: %v, %v", got, err)
 		}
+		synctest.Wait()
+		if len(f.turns) != 0 {
+			t.Errorf("turns of %d sources stay behind", len(f.turns))
+		}
 	})
 }
 
