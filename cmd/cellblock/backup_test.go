@@ -45,7 +45,7 @@ func dataFolder(t *testing.T) string {
 	}
 	for name, text := range map[string]string{
 		"slots/s0": "", "installation": "0011223344556677\n", "dev_private_key.pem": "KEY", "dev_public_key.pem": "KEY", "dev_token.txt": "TOKEN",
-		"mcp_session_key": "SECRET", "images/cellblock-derived-1": "", "images/names/cellblock-derived-1.00": "ml", aWorkspace + ".json": `{"session_id":"a"}`, aWorkspace + ".lock": "", "workspaces/nobodys0000000a/x": "x",
+		"mcp_session_key": "SECRET", "images/cellblock-derived-1": "", "images/names/00.ml": "cellblock-derived-1:latest", aWorkspace + ".json": `{"session_id":"a"}`, aWorkspace + ".lock": "", "workspaces/nobodys0000000a/x": "x",
 		aWorkspace + "/plain.txt": "plain", aWorkspace + "/deep/er/data.bin": strings.Repeat("\x00\x01", 50_000),
 		aWorkspace + "/odd\nname \xff" + strings.Repeat("x", 200): "odd", aWorkspace + "/closed/secret": "closed", aWorkspace + "/fixed/file": "fixed",
 	} {
@@ -123,7 +123,7 @@ func listing(t *testing.T, folder string) string {
 func TestBackup(t *testing.T) {
 	const (
 		db    = "blobs cellblock.db"
-		names = " images images/names images/names/cellblock-derived-1.00"
+		names = " images images/names images/names/00.ml"
 		ours  = db + names
 		files = " workspaces  /closed /closed/secret /deep /deep/er /deep/er/data.bin /fixed /fixed/file /link /odd\nname \xff… /out /plain.txt .json"
 	)

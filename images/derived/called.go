@@ -1,6 +1,7 @@
 package derived
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -13,7 +14,7 @@ import (
 const Unnamed = "(unnamed)"
 
 // NamesFolder is the folder within Config.Folder that has what owners called their images, for when the engine does not know it: a
-// backup is restored beside another one. Each name is a file.
+// backup is restored beside another one. A file stands for an owner's name, and has the image that he last gave it to.
 const NamesFolder = "names"
 
 // note remembers what owners call the images, so that nobody who only shows them asks the engine.
@@ -43,22 +44,15 @@ func (l *Library) Called(owner, image string) string {
 		return strings.TrimSuffix(image, ":latest")
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	shelf := l.shelf(owner)
-	var names []string
-	taken := map[string]bool{}
-	for of, all := range l.owned {
-		for _, name := range all {
-			if name, his := strings.CutPrefix(name, shelf); his && of == image {
-				names = append(names, name)
-			} else if his {
-				taken[name] = true
-			}
-		}
+	all, known := l.owned[image]
+	l.mu.Unlock()
+	if !known {
+		return cmp.Or(l.noted(owner, image), Unnamed)
 	}
-	if _, known := l.owned[image]; !known {
-		if name := l.noted(owner, image); name != "" && !taken[name] {
-			return name
+	var names []string
+	for _, name := range all {
+		if name, his := strings.CutPrefix(name, l.shelf(owner)); his {
+			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
@@ -67,37 +61,55 @@ func (l *Library) Called(owner, image string) string {
 	return slices.Min(names)
 }
 
-// nameFile is where it is noted what an owner last called an image.
-func (l *Library) nameFile(owner, image string) string {
-	sum := sha256.Sum256([]byte(owner))
-	return filepath.Join(l.cfg.Folder, NamesFolder, strings.TrimSuffix(image, ":latest")+"."+hex.EncodeToString(sum[:8]))
-}
-
-// noteName notes what an owner calls an image.
+// noteName notes to which image an owner has given a name.
 func (l *Library) noteName(owner, image, name string) {
-	path := l.nameFile(owner, image)
+	path := l.nameFile(owner, name)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = os.WriteFile(path, []byte(name), 0o600)
+		err = os.WriteFile(path, []byte(image), 0o600)
 	}
 	if err != nil {
 		l.cfg.Logger.Warn("an image's name could not be noted: a restored backup will not know it", "image", image, "error", err)
 	}
 }
 
-// noted is what an owner last called an image, empty where nobody knows.
+func (l *Library) nameFile(owner, name string) string {
+	return filepath.Join(l.namesFolder(), nameFilePrefix(owner)+name)
+}
+
+// nameFilePrefix begins the files of an owner's names: whoever restores a backup is another installation, but has the same owners.
+func nameFilePrefix(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8]) + "."
+}
+
+func (l *Library) namesFolder() string { return filepath.Join(l.cfg.Folder, NamesFolder) }
+
+// noted is the first in the alphabet of what an owner last called an image, empty where nobody knows.
 func (l *Library) noted(owner, image string) string {
-	name, err := os.ReadFile(l.nameFile(owner, image))
-	if err != nil || CheckName(string(name)) != nil {
-		return ""
+	for _, file := range l.notesOf(image) {
+		if name, his := strings.CutPrefix(file, nameFilePrefix(owner)); his && CheckName(name) == nil {
+			return name
+		}
 	}
-	return string(name)
+	return ""
 }
 
 // forgetNames forgets what owners called an image that is gone.
 func (l *Library) forgetNames(image string) {
-	files, _ := filepath.Glob(strings.TrimSuffix(l.nameFile("", image), filepath.Ext(l.nameFile("", image))) + ".*") // the pattern is ours
-	for _, file := range files {
-		_ = os.Remove(file)
+	for _, file := range l.notesOf(image) {
+		_ = os.Remove(filepath.Join(l.namesFolder(), file)) // what is left of it is a name that nobody asks for
 	}
+}
+
+// notesOf are the files of an image's names, sorted.
+func (l *Library) notesOf(image string) (files []string) {
+	all, _ := os.ReadDir(l.namesFolder()) // where it cannot be read nobody knows the names
+	for _, file := range all {
+		of, err := os.ReadFile(filepath.Join(l.namesFolder(), file.Name()))
+		if err == nil && string(of) == image {
+			files = append(files, file.Name())
+		}
+	}
+	return files
 }

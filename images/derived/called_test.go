@@ -39,17 +39,25 @@ func TestCalled(t *testing.T) {
 	called("alice", Unnamed)
 }
 
+// restored is another installation's library that has the names of w's backup, but none of its images.
+func (w *world) restored() *Library {
+	w.t.Helper()
+	cfg := w.cfg
+	cfg.Installation, cfg.Folder = "restored", w.t.TempDir()
+	cfg.Engine = newFake()
+	if err := os.CopyFS(filepath.Join(cfg.Folder, NamesFolder), os.DirFS(filepath.Join(w.cfg.Folder, NamesFolder))); err != nil {
+		w.t.Fatal(err)
+	}
+	return New(cfg)
+}
+
 // An image that is known from a backup only, by another installation, is called what its owner called it, unless he calls another so.
 func TestCalledInABackup(t *testing.T) {
 	w := newWorld(t, nil)
+	w.cfg.Folder = filepath.Join(w.cfg.Folder, "of [all") // a name is no pattern
+	w.Library = New(w.cfg)
 	image := w.create("alice", "ml", "polars").Image
-	cfg := w.cfg
-	cfg.Installation, cfg.Folder = "restored", t.TempDir()
-	cfg.Engine = newFake()
-	if err := os.CopyFS(filepath.Join(cfg.Folder, NamesFolder), os.DirFS(filepath.Join(w.cfg.Folder, NamesFolder))); err != nil {
-		t.Fatal(err)
-	}
-	restored := New(cfg)
+	restored := w.restored()
 	if got := restored.Called("alice", image); got != "ml" {
 		t.Errorf("its owner is told of %q", got)
 	}
@@ -70,6 +78,26 @@ func TestCalledInABackup(t *testing.T) {
 	w.forget(image)
 	if got := New(w.cfg).Called("alice", image); got != Unnamed {
 		t.Errorf("an image that is gone is called %q", got)
+	}
+}
+
+// Whatever an owner called his images, gave to others and deleted: each is called the same when its backup is restored.
+func TestCalledInABackupAsBefore(t *testing.T) {
+	w := newWorld(t, nil)
+	two := w.create("alice", "ark", "polars").Image
+	w.create("alice", "zoo", "polars")
+	w.create("bob", "zoo", "polars")
+	if err := w.Delete(t.Context(), "alice", "zoo"); err != nil {
+		t.Fatal(err)
+	}
+	before, after := w.create("alice", "ml", "numpy").Image, w.create("alice", "ml", "flask").Image
+	restored := w.restored()
+	for _, tt := range []struct{ owner, image, want string }{
+		{"alice", two, "ark"}, {"bob", two, "zoo"}, {"alice", before, Unnamed}, {"alice", after, "ml"}, {"bob", after, Unnamed},
+	} {
+		if was, is := w.Called(tt.owner, tt.image), restored.Called(tt.owner, tt.image); was != tt.want || is != tt.want {
+			t.Errorf("%s has called %s %q, and calls it %q, want %q", tt.owner, tt.image, was, is, tt.want)
+		}
 	}
 }
 

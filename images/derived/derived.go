@@ -257,9 +257,7 @@ func (l *Library) Delete(ctx context.Context, owner, name string) error {
 	if err := l.cfg.Engine.Remove(ctx, l.shelf(owner)+name); err != nil {
 		return err
 	}
-	if l.noted(owner, e.Image) == name {
-		_ = os.Remove(l.nameFile(owner, e.Image)) // what is left of it is a name that nobody asks for
-	}
+	_ = os.Remove(l.nameFile(owner, name)) // what is left of it is a name that nobody asks for
 	all, err := l.mine(ctx)
 	if err != nil {
 		return err
