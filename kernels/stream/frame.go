@@ -228,12 +228,22 @@ func (e *Event) member(name []byte, value json.RawMessage) error {
 	case "dropped":
 		return json.Unmarshal(value, &e.Dropped)
 	case "used":
-		e.Used = &Used{}
-		return jsontext.Members(value, e.Used.member)
+		return e.setUsed(value)
 	case "gap":
 		return json.Unmarshal(value, &e.Gap)
 	}
 	return nil
+}
+
+func (e *Event) setUsed(value json.RawMessage) error {
+	if isNull(value) {
+		e.Used = nil
+		return nil
+	}
+	if e.Used == nil {
+		e.Used = &Used{}
+	}
+	return jsontext.Members(value, e.Used.member)
 }
 
 func (u *Used) member(name []byte, value json.RawMessage) error {
@@ -248,7 +258,13 @@ func (u *Used) member(name []byte, value json.RawMessage) error {
 	return nil
 }
 
+// isNull tells whether a member is as good as absent.
+func isNull(value json.RawMessage) bool { return string(value) == "null" }
+
 func setText(to *string, value json.RawMessage) error {
+	if isNull(value) {
+		return nil
+	}
 	text, ok := jsontext.Text(value)
 	if !ok {
 		return jsontext.ErrSyntax
@@ -258,6 +274,9 @@ func setText(to *string, value json.RawMessage) error {
 }
 
 func setInt[T ~int | ~int64](to *T, value json.RawMessage) error {
+	if isNull(value) {
+		return nil
+	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	*to = T(n)
 	return err

@@ -8,8 +8,11 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	"cellblock/internal/jsontext"
 )
 
 func TestMessageRoundTrip(t *testing.T) {
@@ -124,6 +127,56 @@ func TestEventsAndAcks(t *testing.T) {
 	}
 }
 
+// What others write of an event, and not only what we do, is read as encoding/json reads it.
+func TestEventsOfOthers(t *testing.T) {
+	for _, text := range eventsOfOthers {
+		if _, _, err := DecodeEvent([]byte("12345678" + text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		checkRead(t, []byte("12345678"+text))
+	}
+}
+
+var eventsOfOthers = []string{
+	`null`, `{"used":null}`, `{"kind":null,"time":null,"incarnation":null,"pid":null,"exit":null,"elided":null,"dropped":null,"gap":null}`,
+	`{"used":{"parent":null,"cpu_ns":null,"memory":null}}`, `{"used":{"parent":"a"},"used":{"memory":1}}`, `{"used":{"parent":"a"},"used": null }`,
+	`{"pid":7,"pid":null,"exit":{"code":1},"exit":{"oom":true}}`, `{"kind":"used","Used":{"CPU_ns":1}}`,
+}
+
+// checkRead holds the way in which an event's payload is read against encoding/json. That takes names in any case, which we do not.
+func checkRead(t *testing.T, payload []byte) {
+	t.Helper()
+	_, ours, err := DecodeEvent(payload)
+	var theirs Event
+	if err != nil || json.Unmarshal(payload[8:], &theirs) != nil || namesInOtherCase(payload[8:]) {
+		return
+	}
+	if !reflect.DeepEqual(ours, theirs) {
+		t.Fatalf("%s: %+v, encoding/json has %+v", payload[8:], ours, theirs)
+	}
+}
+
+// namesInOtherCase tells whether an event, or what it says of use, has a member whose name is one of ours but for its case.
+func namesInOtherCase(event []byte) (found bool) {
+	ours := map[string][]string{
+		"": {"kind", "time", "incarnation", "pid", "exit", "elided", "dropped", "used", "gap"}, "used": {"parent", "cpu_ns", "memory"},
+	}
+	var look func(in string, object []byte)
+	look = func(in string, object []byte) {
+		_ = jsontext.Members(object, func(name []byte, value json.RawMessage) error {
+			for _, known := range ours[in] {
+				found = found || string(name) != known && strings.EqualFold(string(name), known)
+			}
+			if in == "" && string(name) == "used" {
+				look("used", value)
+			}
+			return nil
+		})
+	}
+	look("", event)
+	return found
+}
+
 // checkEvent holds the way in which events are read against encoding/json.
 func checkEvent(t *testing.T, e Event) {
 	t.Helper()
@@ -143,6 +196,9 @@ func FuzzDecode(f *testing.F) {
 	_ = NewWriter(&buf).WriteMessage(FrameMessage, Message{Seq: 9, Channel: IOPub, Parts: [][]byte{[]byte("{}"), nil, []byte("x")}})
 	f.Add(buf.Bytes()[5:])
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x01{\"kind\":\"exited\"}"))
+	for _, text := range eventsOfOthers {
+		f.Add([]byte("12345678" + text))
+	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if m, err := DecodeMessage(payload); err == nil {
 			var out bytes.Buffer
@@ -155,6 +211,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if _, e, err := DecodeEvent(payload); err == nil {
 			checkEvent(t, e)
+			checkRead(t, payload)
 		}
 		_, _ = DecodeAck(payload)
 		_ = DecodeJSON(payload, &Hello{})
