@@ -11,7 +11,8 @@ type hands struct {
 	work    chan func() // taken by one that rests
 	resting atomic.Int32
 	quit    chan struct{}
-	close   func() // lets those go that rest; what runs goes on
+	stop    func() // closes quit
+	running sync.WaitGroup
 }
 
 // maxResting bounds those that rest.
@@ -19,8 +20,14 @@ const maxResting = 4
 
 func newHands() *hands {
 	h := &hands{work: make(chan func()), quit: make(chan struct{})}
-	h.close = sync.OnceFunc(func() { close(h.quit) })
+	h.stop = sync.OnceFunc(func() { close(h.quit) })
 	return h
+}
+
+// close returns when all goroutines have ended: those that rest at once, the others with what they run. run is not called any more.
+func (h *hands) close() {
+	h.stop()
+	h.running.Wait()
 }
 
 // run runs f on a goroutine.
@@ -28,7 +35,7 @@ func (h *hands) run(f func()) {
 	select {
 	case h.work <- f:
 	default:
-		go h.serve(f)
+		h.running.Go(func() { h.serve(f) })
 	}
 }
 
