@@ -21,10 +21,12 @@ import (
 // The new folder's label decides. It says Spare. A link, NAME.from, says From which folder files will come; then that folder's
 // label takes the place of the new one's, which is the session's from then on; then the files come, and then the link goes. A
 // process that is killed in between leaves it to the next one, on the same data folder, to go on where it stopped, or to go back
-// if that does not work. Nothing is ever copied or replaced, and no name is in two places. All of it are changes of names, and
-// no file's content is new, so nobody waits for the disk: what the power's failure leaves is what there was at some moment
+// if that does not work. Nothing is ever copied or replaced, and no name is in two places. All of it are changes of names, and a
+// move makes no content, so nobody waits for the disk: what the power's failure leaves is what there was at some moment
 // before it. Where names come back in another order all the same, the folder may say Spare and have files: then it is kept, for
-// the operator.
+// the operator. So it is where the label comes back empty, with which the move has nothing to do: it is the session's first one,
+// and the power failed within the half-minute that a system takes to write what nobody asked it to. The files are no older, and
+// are written no sooner. What stands in a label that may be older is waited for: see rewrite.
 
 // maxMoved bounds the entries of a folder whose files are moved: more take longer than a kernel's start.
 const maxMoved = 10_000

@@ -227,6 +227,30 @@ func TestSpareFoldersOfTheDeadGo(t *testing.T) {
 	}
 }
 
+// A label that a loss of power has left empty takes no files with it, in the middle of a move neither: both folders are left alone.
+func TestLabelThatThePowerTook(t *testing.T) {
+	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}, newFolder: {Owner: alice, ID: "s", Language: "python", From: oldFolder}})
+	root := filepath.Join(dir, "workspaces")
+	for _, folder := range []string{oldFolder, newFolder} {
+		if err := errors.Join(os.WriteFile(filepath.Join(root, folder, "of "+folder), nil, 0o600), os.Truncate(filepath.Join(root, folder+".json"), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, used, err := w.acquire(key{alice, "s"}, "python")
+	if name := filepath.Base(got); err != nil || used || name == oldFolder || name == newFolder {
+		t.Errorf("the session has %s, %v, %v", got, used, err)
+	}
+	for _, folder := range []string{oldFolder, newFolder} {
+		if _, err := os.Stat(filepath.Join(root, folder, "of "+folder)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A folder with very many files is not moved: that would take longer than a start.
 func TestVeryManyFilesAreNotMoved(t *testing.T) {
 	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}})
