@@ -3,10 +3,13 @@ package docker
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
 
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
+
+	"cellblock/internal/fault"
 )
 
 // exitOf is how a program in a container has ended. Whoever has read its output to the end may ask before the engine knows it: the
@@ -38,6 +41,10 @@ func (e *engine) exitOf(ctx context.Context, container, run string) (int, error)
 			// An engine may be set up to tell nothing (Podman's events_logger = "none"), or have told before it was heard.
 			if code, ended, err := e.exited(ctx, run); ended && err == nil {
 				return code, nil
+			}
+			if errors.Is(failure, io.EOF) {
+				failure = fault.New(fault.Unavailable, "the container engine tells no more, and a program of the build goes on: %w", failure).
+					WithHint(`Podman with events_logger = "none" in containers.conf never tells: set it to "file". Else look at the engine's own log.`)
 			}
 			return 0, failure
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
+
+	"cellblock/internal/fault"
 )
 
 // An engine that knows of the end only later is not asked again and again: it tells.
@@ -152,6 +154,9 @@ func TestEndThatIsNotTold(t *testing.T) {
 				code, err := e.exitOf(t.Context(), "c", "run")
 				if ended := strings.Contains(later, "false"); ended != (err == nil) || ended && code != 4 {
 					t.Errorf("%d, %v", code, err)
+				}
+				if err != nil && status == http.StatusOK && !strings.Contains(fault.Hint(err), "events_logger") {
+					t.Errorf("an engine that never tells: %s", fault.Text(err))
 				}
 			})
 		}
