@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"bytes"
-	"strings"
 
 	"cellblock/kernels"
 )
@@ -10,22 +9,20 @@ import (
 // area is what a notebook shows below one cell: stream texts are joined, clear_output clears, and a display that is
 // updated changes at its place. Outputs go in as they come; content.go makes blocks of what is there in the end.
 type area struct {
-	place   place
-	index   int // of the output that comes next, among all of its cell; -1 where that is not known
-	items   []*item
-	byID    map[string]*item
-	clear   bool // clear_output(wait=True): at the next output
-	streams int  // items that are streams, since the last that is not
-	held    int  // bytes of the items' bundles
+	place place
+	index int // of the output that comes next, among all of its cell; -1 where that is not known
+	items []*item
+	byID  map[string]*item
+	clear bool // clear_output(wait=True): at the next output
+	held  int  // bytes of the items' bundles
 }
 
 // item is one thing in an area.
 type item struct {
-	kind   kernels.OutputKind
-	index  int
-	stream string
-	text   longText
-	out    kernels.Output
+	kind  kernels.OutputKind
+	index int
+	text  longText // of both streams, in turn
+	out   kernels.Output
 	// tooMuch tells that the bundle's large forms were let go, because the cell shows more than a call can hold.
 	tooMuch bool
 }
@@ -36,9 +33,6 @@ const (
 	maxHeld   = 32 << 20
 	largeForm = 16 << 10
 )
-
-// maxStreams is how often stdout and stderr may take turns before each is gathered in one place.
-const maxStreams = 40
 
 func newArea() *area { return &area{index: -1, byID: map[string]*item{}} }
 
@@ -76,36 +70,17 @@ func (a *area) add(out kernels.Output) {
 
 func (a *area) wipe() { *a = area{place: a.place, index: a.index, byID: map[string]*item{}} }
 
+// addText goes on in the last item if that is a text, of either stream.
 func (a *area) addText(out kernels.Output) {
-	if it := a.streamFor(out.Stream); it != nil {
-		it.text.add(out.Text)
-		return
+	if len(a.items) == 0 || a.items[len(a.items)-1].kind != kernels.OutputStream {
+		a.items = append(a.items, &item{kind: kernels.OutputStream})
 	}
-	it := &item{kind: kernels.OutputStream, stream: out.Stream}
-	it.text.add(out.Text)
-	a.items = append(a.items, it)
-	a.streams++
-}
-
-// streamFor returns the item that text of a stream goes on in: the last one or, when the streams have taken turns too
-// often, the last of that stream.
-func (a *area) streamFor(stream string) *item {
-	for back := 1; back <= len(a.items); back++ {
-		it := a.items[len(a.items)-back]
-		switch {
-		case it.kind != kernels.OutputStream, back > 1 && a.streams < maxStreams:
-			return nil
-		case it.stream == stream:
-			return it
-		}
-	}
-	return nil
+	a.items[len(a.items)-1].text.addOf(out.Text, out.Stream == "stderr")
 }
 
 func (a *area) addItem(out kernels.Output) {
 	it := &item{kind: out.Kind, index: a.index, out: out}
 	a.items = append(a.items, it)
-	a.streams = 0
 	a.hold(it)
 	if out.DisplayID != "" {
 		a.byID[out.DisplayID] = it
@@ -143,40 +118,4 @@ func (a *area) hasError() bool {
 		}
 	}
 	return false
-}
-
-// longText is text that may be very long: of much more than any result shows, the middle is only counted.
-type longText struct {
-	head     []string
-	headSize int
-	tail     []string
-	tailSize int
-	missing  left
-}
-
-// longTextHalf is how many bytes are kept of each end. Progress bars may make a few lines of it, so it is plenty.
-const longTextHalf = 1 << 20
-
-func (t *longText) add(s string) {
-	if t.headSize < longTextHalf {
-		t.head = append(t.head, s)
-		t.headSize += len(s)
-		return
-	}
-	t.tail = append(t.tail, s)
-	t.tailSize += len(s)
-	for len(t.tail) > 1 && t.tailSize-len(t.tail[0]) >= longTextHalf {
-		t.missing = t.missing.plus(leftOf(t.tail[0]))
-		t.tailSize -= len(t.tail[0])
-		t.tail[0] = ""
-		t.tail = t.tail[1:]
-	}
-}
-
-// texts returns the two ends as a terminal shows them. The second is empty when nothing is missing between them.
-func (t *longText) texts() (head, tail string) {
-	if t.missing.none() {
-		return plain(strings.Join(t.head, "") + strings.Join(t.tail, "")), ""
-	}
-	return plain(strings.Join(t.head, "")), plain(strings.Join(t.tail, ""))
 }

@@ -2,11 +2,8 @@ package mcpserver
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/kernels"
 )
@@ -39,28 +36,5 @@ func TestAreaHoldsABoundedPart(t *testing.T) {
 	a.add(kernels.Output{Kind: kernels.OutputClear})
 	if a.held != 0 || len(a.items) != 0 {
 		t.Errorf("cleared, it holds %d bytes", a.held)
-	}
-}
-
-// Streams that take turns are told in turn for a while; more of that would cost a model more than it is worth.
-func TestStreamsInTurn(t *testing.T) {
-	a := newArea()
-	var lines [2]string
-	for i := range 200 {
-		line := fmt.Sprintf("line %d\n", i)
-		lines[i%2] += line
-		a.add([]kernels.Output{stdout(line), stderr(line)}[i%2])
-	}
-	var got [2]string
-	blocks := a.blocks(defaultBudget, bounds{})
-	for i, block := range blocks {
-		text := strings.TrimPrefix(strings.TrimPrefix(block.(mcp.TextContent).Text, "[stderr]"), "\n")
-		got[i%2] += strings.TrimPrefix(text, " ") + "\n"
-		if want := fmt.Sprintf("line %d", i); i < maxStreams-2 && strings.TrimSpace(text) != want {
-			t.Errorf("%q stands where %q should", text, want)
-		}
-	}
-	if len(blocks) != maxStreams || got != lines {
-		t.Errorf("%d blocks: %q", len(blocks), got)
 	}
 }

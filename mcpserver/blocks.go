@@ -15,15 +15,16 @@ func toBlocks(pieces []piece, at place) []mcp.Content {
 	for _, p := range pieces {
 		switch {
 		case p.image != nil:
+			texts.end()
 			texts.blocks = append(texts.blocks, *p.image)
-			texts.open = false
 		case !p.missing.none():
 			texts.addGap(p.missing.text(at.readOn(p.readable, texts.chars)))
 			linked = linked || p.readable && at.links
 		case p.text != "":
-			texts.add(p.text, p.stderr)
+			texts.add(p)
 		}
 	}
+	texts.end()
 	blocks := joinMany(texts.blocks)
 	if linked {
 		blocks = append(blocks, at.link())
@@ -34,46 +35,77 @@ func toBlocks(pieces []piece, at place) []mcp.Content {
 // blockTexts builds text blocks.
 type blockTexts struct {
 	blocks   []mcp.Content
-	open     bool // the last block is a text
-	stderr   bool // of the last text
+	text     strings.Builder // the block that is being written; empty for none
+	last     piece           // the last in it
 	afterGap bool
-	chars    int64 // written so far, in lines that are joined
+	chars    int64 // written so far, in lines that are joined, without marks that the whole text has not
 }
 
-func (t *blockTexts) add(text string, stderr bool) {
-	goesOn := t.open && t.afterGap && stderr == t.stderr
-	if stderr && !goesOn {
-		text = markStderr(text)
+func (t *blockTexts) add(p piece) {
+	switch {
+	case t.text.Len() > 0 && p.oneOfMany && t.last.oneOfMany:
+		t.addTurn(p)
+	case t.text.Len() > 0 && t.afterGap && p.stderr == t.last.stderr:
+		t.write(p.text)
+	default:
+		t.end()
+		t.write(markStderr(p))
 	}
-	t.write(text, goesOn)
-	t.stderr, t.afterGap = stderr, false
+	t.last, t.afterGap = p, false
+}
+
+// addTurn writes one of many turns behind another. A mark at a line's begin is that line's; one on a line of its own lasts
+// until the next, so that stdout has one behind it.
+func (t *blockTexts) addTurn(p piece) {
+	if p.stderr || !t.last.stderr || !strings.Contains(t.last.text, "\n") {
+		t.write(markStderr(p))
+		return
+	}
+	before := t.chars
+	t.write(mark("stdout", p.text))
+	t.chars = before + 1 + int64(utf8.RuneCountInString(p.text))
 }
 
 func (t *blockTexts) addGap(note string) {
-	t.write(note, t.open)
+	t.write(note)
 	t.afterGap = true
 }
 
-func (t *blockTexts) write(text string, goesOn bool) {
+// write writes text on lines of its own.
+func (t *blockTexts) write(text string) {
 	if t.chars > 0 {
 		t.chars++ // the line end before it
 	}
 	t.chars += int64(utf8.RuneCountInString(text))
-	if goesOn {
-		before := t.blocks[len(t.blocks)-1].(mcp.TextContent)
-		t.blocks[len(t.blocks)-1] = mcp.NewTextContent(joinLines(before.Text, text))
-		return
+	if t.text.Len() > 0 {
+		t.text.WriteByte('\n')
 	}
-	t.blocks = append(t.blocks, mcp.NewTextContent(text))
-	t.open = true
+	t.text.WriteString(text)
 }
 
-// markStderr says which stream a text is from.
-func markStderr(text string) string {
-	if strings.Contains(text, "\n") {
-		return "[stderr]\n" + text
+// end ends the block that is being written.
+func (t *blockTexts) end() {
+	if t.text.Len() > 0 {
+		t.blocks = append(t.blocks, mcp.NewTextContent(t.text.String()))
 	}
-	return "[stderr] " + text
+	t.text.Reset()
+	t.last, t.afterGap = piece{}, false
+}
+
+// markStderr is a piece's text, marked if it is stderr's.
+func markStderr(p piece) string {
+	if p.stderr {
+		return mark("stderr", p.text)
+	}
+	return p.text
+}
+
+// mark says which stream a text is from.
+func mark(stream, text string) string {
+	if strings.Contains(text, "\n") {
+		return "[" + stream + "]\n" + text
+	}
+	return "[" + stream + "] " + text
 }
 
 // joinMany joins neighbouring texts when there are very many blocks.

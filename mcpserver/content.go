@@ -43,13 +43,19 @@ func (b budget) minus(blocks []mcp.Content) budget {
 // perBlock is what a text costs beside its characters; it bounds the number of blocks.
 const perBlock = 40
 
+// perTurn is what one of many turns costs beside its characters: its mark and its line end.
+const perTurn = 10
+
 // maxBlocks is how many text blocks are kept apart; of more, neighbours are joined.
 const maxBlocks = 64
 
 // piece is a part of a result on its way to a block: a text, an image, or a place where something is missing.
 type piece struct {
-	text    string
-	stderr  bool
+	text   string
+	stderr bool
+	// oneOfMany tells that the text is a turn of streams that take many, which are one block.
+	oneOfMany bool
+
 	image   *mcp.ImageContent
 	missing left
 	// readable tells that what is missing was left out here, and can be read elsewhere.
@@ -58,8 +64,11 @@ type piece struct {
 
 // size is what a piece takes of the budget for texts.
 func (p piece) size() int {
-	if p.text == "" {
+	switch {
+	case p.text == "":
 		return 0
+	case p.oneOfMany:
+		return utf8.RuneCountInString(p.text) + perTurn
 	}
 	return utf8.RuneCountInString(p.text) + perBlock
 }
@@ -78,12 +87,7 @@ func (a *area) blocks(b budget, within bounds) []mcp.Content {
 func (it *item) pieces(b *budget, within bounds, at place) []piece {
 	switch it.kind {
 	case kernels.OutputStream:
-		head, tail := it.text.texts()
-		stderr := it.stream == "stderr"
-		if it.text.missing.none() {
-			return textPieces(head, stderr)
-		}
-		return append(append(textPieces(head, stderr), piece{missing: it.text.missing, readable: true}), textPieces(tail, stderr)...)
+		return it.text.pieces()
 	case kernels.OutputError:
 		text := errorText(*it.out.Error, at.shift)
 		if hint := errorHint(*it.out.Error, within); hint != "" {

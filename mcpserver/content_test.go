@@ -316,7 +316,7 @@ func TestBudget(t *testing.T) {
 		{"one long text", []kernels.Output{stdout("first\n"), stdout(strings.Repeat(line, 10_000)), stdout("last\n")},
 			[]string{"first\n", "characters (9,6", "left out here", "\nlast"}},
 		{"a flood of small texts", slices.Repeat([]kernels.Output{stdout("tick\n")}, 300_000), []string{"left out here"}},
-		{"a flood in two streams", slices.Repeat([]kernels.Output{stdout("o\n"), stderr("e\n")}, 50_000), []string{"o\no", "[stderr]", "left out here"}},
+		{"a flood in two streams", slices.Repeat([]kernels.Output{stdout("o\n"), stderr("e\n")}, 50_000), []string{"o\n[stderr] e\no\n", "left out here"}},
 		{"a flood of displays", slices.Repeat([]kernels.Output{display("text/plain", "shown")}, 5000), []string{"left out here"}},
 		{"an error after a flood", []kernels.Output{stdout(strings.Repeat(line, 50_000)), longError}, []string{"Cell In[1], line 7", "ValueError: the end"}},
 		{"wide characters", []kernels.Output{stdout(strings.Repeat("漢字", 100_000))}, []string{"left out here"}},

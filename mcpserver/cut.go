@@ -44,12 +44,23 @@ func (c *cutter) add(p piece) {
 func (c *cutter) cut(p piece, head, tail int) {
 	front := firstChars(p.text, head)
 	back := lastChars(p.text[len(front):], tail)
-	c.kept = append(c.kept, textPieces(front, p.stderr)...)
+	c.keep(p, front)
 	if c.gap < 0 {
 		c.gap = len(c.kept)
 		c.kept = append(c.kept, piece{readable: true})
 	}
-	missing := &c.kept[c.gap].missing
-	*missing = missing.plus(leftOf(p.text[len(front) : len(p.text)-len(back)]))
-	c.kept = append(c.kept, textPieces(back, p.stderr)...)
+	missing := leftOf(p.text[len(front) : len(p.text)-len(back)])
+	if p.oneOfMany && front == "" && back == "" {
+		missing = missing.plus(left{chars: 1, lines: 1}) // its line end
+	}
+	c.kept[c.gap].missing = c.kept[c.gap].missing.plus(missing)
+	c.keep(p, back)
+}
+
+// keep keeps a part of a piece's text.
+func (c *cutter) keep(p piece, part string) {
+	for _, kept := range textPieces(part, p.stderr) {
+		kept.oneOfMany = p.oneOfMany
+		c.kept = append(c.kept, kept)
+	}
 }

@@ -1,0 +1,86 @@
+package mcpserver
+
+import "strings"
+
+// maxTurns is how many turns of stdout and stderr have a block each. More of them are the lines of one, where a stream's mark
+// stands wherever it begins: a block for a line costs a model more than the mark.
+const maxTurns = 40
+
+// turn is what one stream wrote before the other did.
+type turn struct {
+	text   string
+	stderr bool
+}
+
+// turns returns the turns of the two ends as a terminal shows them.
+func (t *longText) turns() (head, tail []turn) {
+	front, back := t.ends()
+	return turnsOf(front), turnsOf(back)
+}
+
+func turnsOf(chunks []chunk) []turn {
+	turns := joinTurns(dropRedrawn(splitTurns(chunks)))
+	for i := range turns {
+		turns[i].text = plain(turns[i].text)
+	}
+	return turns
+}
+
+func splitTurns(chunks []chunk) (turns []turn) {
+	for len(chunks) > 0 {
+		n := 1
+		for n < len(chunks) && chunks[n].stderr == chunks[0].stderr {
+			n++
+		}
+		turns = append(turns, turn{joinChunks(chunks[:n]), chunks[0].stderr})
+		chunks = chunks[n:]
+	}
+	return turns
+}
+
+// dropRedrawn takes away each unfinished line that its own stream's next turn draws anew: of a progress bar between whose
+// states something else was printed, the last state counts, as of any other.
+func dropRedrawn(turns []turn) []turn {
+	for i := 2; i < len(turns); i++ {
+		text, before := turns[i].text, &turns[i-2]
+		if strings.HasPrefix(text, "\r") && !strings.HasPrefix(text, "\r\n") {
+			before.text = before.text[:strings.LastIndexByte(before.text, '\n')+1]
+		}
+	}
+	return turns
+}
+
+// joinTurns joins the turns of one stream between which nothing is left of the other.
+func joinTurns(turns []turn) (joined []turn) {
+	for i := 0; i < len(turns); {
+		var b strings.Builder
+		stderr := turns[i].stderr
+		for ; i < len(turns) && (turns[i].stderr == stderr || turns[i].text == ""); i++ {
+			b.WriteString(turns[i].text)
+		}
+		joined = append(joined, turn{b.String(), stderr})
+	}
+	return joined
+}
+
+// pieces renders text of the streams.
+func (t *longText) pieces() []piece {
+	head, tail := t.turns()
+	many := len(head)+len(tail) > maxTurns
+	pieces := turnPieces(head, many)
+	if t.missing.none() {
+		return pieces
+	}
+	pieces = append(pieces, piece{missing: t.missing, readable: true})
+	return append(pieces, turnPieces(tail, many)...)
+}
+
+func turnPieces(turns []turn, many bool) (pieces []piece) {
+	for _, t := range turns {
+		for _, p := range textPieces(t.text, t.stderr) {
+			p.oneOfMany = many
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces
+}
