@@ -26,7 +26,7 @@ type Account struct {
 
 // Account describes one session of an owner, also one that has ended. It is NotFound when there was none.
 func (m *Manager) Account(ctx context.Context, o Owner, id string) (Account, error) {
-	s, err := m.use(ctx, o, id)
+	s, err := m.read(ctx, o, id)
 	if err == nil {
 		if err := s.flush(ctx); err != nil {
 			s.log.Warn("what the session did is not all in the store", "error", err)
@@ -114,7 +114,7 @@ func (a *Account) close() {
 // Log returns the end of what a session's container or sandbox has logged, at most 16 KB; of a kernel that has ended
 // nothing is left. It is NotFound when the session does not run.
 func (m *Manager) Log(ctx context.Context, o Owner, id string) (string, error) {
-	s, err := m.use(ctx, o, id)
+	s, err := m.read(ctx, o, id)
 	if err != nil {
 		return "", err
 	}

@@ -201,6 +201,30 @@ func TestWhoOnlyLooksUsesNothing(t *testing.T) {
 	})
 }
 
+// Who reads what a session did finds it as it was before he asked: when it was last used, and so its place in the list.
+func TestReadingIsNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+		defer m.Shutdown(context.Background())
+		_, _ = execute(t, m, alice, "s", "x")
+		used := inState(t, m, Idle, 1).LastUsed
+		for name, read := range map[string]func() error{
+			"its cells":   func() error { _, err := m.Executions(t.Context(), alice, "s", 5); return err },
+			"one of them": func() error { _, err := m.Execution(t.Context(), alice, "s", 1); return err },
+			"its account": func() error { _, err := m.Account(t.Context(), alice, "s"); return err },
+			"its log":     func() error { _, err := m.Log(t.Context(), alice, "s"); return err },
+		} {
+			time.Sleep(time.Minute)
+			if err := read(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if info := inState(t, m, Idle, 1); !info.LastUsed.Equal(used) {
+				t.Fatalf("reading %s used it, %v later", name, info.LastUsed.Sub(used))
+			}
+		}
+	})
+}
+
 // A cell that comes while its kernel is being stopped runs on the next one.
 func TestCellThatComesWhileItsKernelIsCulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -255,6 +279,10 @@ func TestWhatIsUseOfAMintedSession(t *testing.T) {
 		}, true},
 		"list of files": {func(ctx context.Context, m *Manager, id string) error {
 			_, err := m.ListFiles(ctx, alice, id, files.Query{})
+			return err
+		}, true},
+		"reading a cell": {func(ctx context.Context, m *Manager, id string) error {
+			_, err := m.Execution(ctx, alice, id, 1)
 			return err
 		}, true},
 		"overview of files": {func(ctx context.Context, m *Manager, id string) error {

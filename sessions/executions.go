@@ -76,7 +76,7 @@ func (e *Execution) Choice() Choice { return e.choice }
 // go of it. It is NotFound when there is no such session, it has not had so many cells, or the cell is kept no more;
 // Conflict while the cell runs in another process.
 func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int) (*Execution, error) {
-	s, err := m.use(ctx, o, id)
+	s, err := m.read(ctx, o, id)
 	if err == nil {
 		if e := s.execution(number); e != nil {
 			return e, nil
@@ -123,7 +123,7 @@ func (m *Manager) recall(ctx context.Context, past StoredSession, number int) (*
 // at most so many. It is NotFound when there is no such session.
 func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) ([]ExecutionInfo, error) {
 	var kept []*Execution
-	s, err := m.use(ctx, o, id)
+	s, err := m.read(ctx, o, id)
 	if err == nil {
 		s.mu.Lock()
 		kept = s.kept()
@@ -196,6 +196,19 @@ func (m *Manager) use(ctx context.Context, o Owner, id string) (*session, error)
 	}
 	if !looks(ctx) {
 		s.used()
+	}
+	return s, nil
+}
+
+// read is find for a call that reads what the session has done. Whoever asks for it by its id wants it, but that is no use: the time
+// and the place in a list that it shows would be his own look's.
+func (m *Manager) read(ctx context.Context, o Owner, id string) (*session, error) {
+	s, err := m.find(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	if !looks(ctx) {
+		s.want()
 	}
 	return s, nil
 }

@@ -20,6 +20,13 @@ func looks(ctx context.Context) bool {
 	return looking
 }
 
+// want notes that somebody asked for the session by its id, so that it does not end as a minted one that nobody came back to.
+func (s *session) want() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted = true
+}
+
 // used notes that somebody still wants the session.
 func (s *session) used() {
 	s.mu.Lock()

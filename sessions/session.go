@@ -99,7 +99,8 @@ type Info struct {
 	State State
 	// Generation counts the kernels that the session has had, Executions its cells.
 	Generation, Executions int
-	// LastUsed is when anything was last done to the session: of that, reading does not put off Ends.
+	// LastUsed is when anything was last done in the session. What it did can be read without that: its cells, its account, its log. Of
+	// the rest, what only reads files does not put off Ends.
 	Created, LastUsed time.Time
 	// Busy is how long the running cell has been running; 0 when none is.
 	Busy time.Duration
