@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/mark3labs/mcp-go/client"
 	"github.com/spf13/cobra"
 
 	"cellblock/images"
@@ -23,6 +24,7 @@ import (
 type importOptions struct {
 	execOptions
 	keepGoing bool
+	from      int // the number of the code cell to begin with
 }
 
 func newNotebookImport() *cobra.Command {
@@ -31,10 +33,11 @@ func newNotebookImport() *cobra.Command {
 		Use: "import FILE", Short: "Run a Jupyter notebook's code cells in a session",
 		Long: `Runs the code cells of a Jupyter notebook (nbformat 4), in order, in a new session or in the one that --session names, and
 prints what they print. The kernel runs magics as a notebook does; texts and empty cells are skipped. It stops at the first
-cell that ends with an error, unless that cell has the tag raises-exception. A cell that was stopped when an exported session
+cell that ends with an error, unless that cell has the tag raises-exception; --session with --from goes on later. A cell that was stopped when an exported session
 ran it gets as long as it had then, unless --timeout says how long. Exit status 1 when a cell has failed.`,
 		Example: `  cellblock notebook import analysis.ipynb
-  cellblock notebook import --session analysis --keep-going analysis.ipynb`,
+  cellblock notebook import --session analysis --keep-going analysis.ipynb
+  cellblock notebook import --session analysis --from 39 analysis.ipynb`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			book, err := readNotebook(args[0], cmd.InOrStdin())
@@ -56,6 +59,7 @@ ran it gets as long as it had then, unless --timeout says how long. Exit status 
 	flags.StringVarP(&o.language, "language", "l", "", "the session's language (default: the notebook's)")
 	flags.StringVar(&o.images, "images", "", "save images into this folder, in their full size")
 	flags.BoolVarP(&o.keepGoing, "keep-going", "k", false, "go on behind cells that end with an error")
+	flags.IntVar(&o.from, "from", 1, "the code cell to begin with, by its number as import counts them")
 	flags.Var(&durationFlag{value: &o.timeout, unit: time.Second}, "timeout", "how long each cell may run: 90s, 10m, or a number of seconds (default: the server's)")
 	o.connection.addFlags(flags)
 	return cmd
@@ -94,21 +98,32 @@ func codeOf(book *notebook.Notebook) []*notebook.Cell {
 	return code
 }
 
-// run runs the cells in one session, and says in the end which that is.
+// run runs the cells on the server.
 func (o importOptions) run(ctx context.Context, cfg *Config, cells []*notebook.Cell, stdout, stderr io.Writer) error {
+	if o.from < 1 || o.from > len(cells) {
+		return fault.New(fault.Invalid, "--from: the notebook has %s, and none is number %d", words.Count(int64(len(cells)), "code cell"), o.from)
+	}
 	live := &liveOutput{w: stdout}
 	c, err := o.dial(ctx, cfg, live.notification)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	ran, failed := 0, false
-	for i, cell := range cells {
-		fmt.Fprintf(stderr, "[%d/%d] %s\n", i+1, len(cells), firstLine(cell.Source))
+	return o.cells(ctx, c, live, cells, stderr)
+}
+
+// cells runs the cells in one session, and says in the end which that is.
+func (o importOptions) cells(ctx context.Context, c *client.Client, live *liveOutput, cells []*notebook.Cell, stderr io.Writer) (err error) {
+	last, failed := o.from-1, false
+	for i, cell := range cells[o.from-1:] {
+		last = o.from + i
+		fmt.Fprintf(stderr, "[%d/%d] %s\n", last, len(cells), firstLine(cell.Source))
 		var session string
 		session, err = o.within(cell, stderr).cell(ctx, c, live, cell.Source, stderr)
 		o.session = cmp.Or(session, o.session)
-		ran++
+		if ctx.Err() != nil && (err != nil || last < len(cells)) {
+			err = whatOfCell(ctx, o.session, err)
+		}
 		if err != nil && !errors.Is(err, errCellFailed) {
 			break
 		}
@@ -118,15 +133,25 @@ func (o importOptions) run(ctx context.Context, cfg *Config, cells []*notebook.C
 		}
 	}
 	if o.session != "" {
-		fmt.Fprintf(stderr, "Session %s has run %d of the notebook's %d code cells.\n", o.session, ran, len(cells))
+		fmt.Fprintf(stderr, "Session %s has run %d of the notebook's %d code cells.\n", o.session, last-o.from+1, len(cells))
 	}
-	if failed && ran < len(cells) {
-		fmt.Fprintln(stderr, "It stopped at an error; --keep-going goes on.")
-	}
+	o.tellStop(stderr, last, len(cells), ctx.Err() != nil, failed)
 	if err == nil && failed {
 		return errCellFailed
 	}
 	return err
+}
+
+// tellStop says why a cell was the last to run though others are behind it, and how to go on with those.
+func (o importOptions) tellStop(stderr io.Writer, last, all int, interrupted, failed bool) {
+	next := fmt.Sprintf("--session %s --from %d", o.session, last+1)
+	switch {
+	case last == all || o.session == "":
+	case interrupted:
+		fmt.Fprintf(stderr, "It was interrupted in cell %d; %s goes on with the next.\n", last, next)
+	case failed && !o.keepGoing:
+		fmt.Fprintf(stderr, "It stopped at an error in cell %d; %s goes on with the next, --keep-going does not stop.\n", last, next)
+	}
 }
 
 // within are the options for a cell. One of which its notebook says that it was stopped gets as long as it had then, where no --timeout was
