@@ -1,8 +1,12 @@
 # Shows all of an error. Of an exception group, IPython 8.5 shows only that it is one, and 8.35 prints it to stderr and sends
 # the traceback of some earlier error; older ones leave out an exception's notes.
 import builtins
+import inspect
 import sys
+import traceback
 import warnings
+
+from IPython.core import ultratb
 
 group = getattr(builtins, "BaseExceptionGroup", ())  # before Python 3.11 there are none
 MOST = 10  # exceptions of one group
@@ -18,6 +22,33 @@ def chained(value):
         value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)
 
 
+class InspectOnce:
+    # The module inspect for IPython's tracebacks, of which newer ones ask for the module of each frame. For a frame of a cell,
+    # Python looks through all modules there are, and deep recursion has thousands of them: files are few.
+    def __init__(self):
+        self.modules = {}  # of files
+
+    def __getattr__(self, name):
+        return getattr(inspect, name)
+
+    def getmodule(self, frame):
+        file = frame.f_code.co_filename
+        if file not in self.modules:
+            self.modules[file] = inspect.getmodule(frame)
+        return self.modules[file]
+
+
+def suggestion(value, tb):
+    # What Python itself adds to such an error where it prints one: ". Did you mean: 'head'?"
+    if not isinstance(value, (AttributeError, ImportError, NameError)):
+        return ""
+    try:
+        said, whole = str(value), str(traceback.TracebackException(type(value), value, tb, limit=0, compact=True))
+    except Exception:
+        return ""  # the value's own code has run, to say what it has
+    return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
+
+
 def show_whole_errors(shell):
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
@@ -26,8 +57,14 @@ def show_whole_errors(shell):
     def with_notes(etype, value, tb=None, *args, **options):
         for one in chained(value):
             BaseException.with_traceback(one, without_kernel(one.__traceback__))
+        ultratb.inspect = InspectOnce()
         cells = getattr(shell.compile, "_filename_map", {})
         lines = [in_common_form(line, cells) for line in describe(etype, value, without_kernel(tb), *args, **options)]
+        more = suggestion(value, tb)
+        for i in reversed(range(len(lines) if more else 0)):
+            if COLOUR.sub("", lines[i]).endswith(f"{etype.__name__}: {value}"):
+                lines[i] += more
+                break
         notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)]
         return lines + [note for note in notes if note not in lines and note not in lines[-1]]
 
@@ -45,6 +82,8 @@ def show_whole_errors(shell):
 
     def showtraceback(exc_tuple=None, filename=None, tb_offset=None, exception_only=False, running_compiled_code=False):
         value = (exc_tuple or sys.exc_info())[1]
+        if exception_only and isinstance(value, SystemExit):  # without advice to ask for more
+            return shell._showtraceback(type(value), value, shell.InteractiveTB.get_exception_only(type(value), value))
         groups = [one for one in chained(value) if isinstance(one, group)]
         if groups and not exception_only:
             try:

@@ -48,6 +48,54 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
+// What Python guesses that a name was meant to be is told, too. Before 3.12, it says so only where it prints an error itself.
+func TestRealErrorsGuessNames(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("g", `import sys, traceback
+if sys.version_info < (3, 12):
+    class Guessing(traceback.TracebackException):
+        def __str__(self):
+            return super().__str__() + {"name 'prnt' is not defined": ". Did you mean: 'print'?", "'str' object has no attribute 'uper'": ". Did you mean: 'upper'?"}.get(super().__str__(), "")
+    traceback.TracebackException = Guessing`).expect(t, false)
+	w.run("g", "prnt(1)").expect(t, true, "Cell In [2], line 1\n----> 1 prnt(1)\nNameError: name 'prnt' is not defined. Did you mean: 'print'?\n[session")
+	w.run("g", "try:\n    'a'.uper()\nexcept AttributeError as e:\n    e.add_note('look here')\n    raise").expect(t, true,
+		"----> 2     'a'.uper()\nAttributeError: 'str' object has no attribute 'uper'. Did you mean: 'upper'?\nlook here\n[session")
+	w.run("g", "zzzzzzzz").expect(t, true, "NameError: name 'zzzzzzzz' is not defined\n[session")
+	w.run("g", "class Odd(NameError):\n    def __str__(self): raise ValueError\nraise Odd('x')").expect(t, true, "Odd")
+}
+
+// A cell that leaves says with what, and no more.
+func TestRealErrorsOfExit(t *testing.T) {
+	w := newRealWorld(t)
+	for code, want := range map[string]string{"import sys\nsys.exit(2)": "SystemExit: 2", "raise SystemExit('no data')": "SystemExit: no data"} {
+		got := w.run("x", code)
+		if text, _, _ := strings.Cut(got.String(), "\n[session"); text != want {
+			t.Errorf("%q, not %q", text, want)
+		}
+	}
+}
+
+// What IPython asks of each frame costs as much as there are modules, and deep recursion has thousands of frames.
+func TestRealErrorsOfDeepRecursion(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("d", "def f(n):\n    return f(n + 1)\nf(0)").expect(t, true,
+		"Cell In [1], line 3\n----> 3 f(0)\nCell In [1], line 2, in f(n)\n", "similar frames: f at line 2 (", "RecursionError: maximum recursion depth exceeded")
+	w.run("d", `import inspect
+from IPython.core import ultratb
+asked, look = [], inspect.getmodule
+inspect.getmodule = lambda *of: asked.append(of) or look(*of)
+try:
+    f(0)
+except RecursionError as e:
+    step = e.__traceback__
+found = set()
+while step:
+    found.add(ultratb.inspect.getmodule(step.tb_frame))
+    step = step.tb_next
+inspect.getmodule = look
+print(len(asked) < 9, found)`).expect(t, false, "True {")
+}
+
 // After a restart the kernel counts anew; what a traceback says is still the number to ask for.
 func TestRealErrorsAfterRestart(t *testing.T) {
 	w := newRealWorld(t)
