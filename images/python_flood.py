@@ -17,6 +17,7 @@ QUEUE = 256  # messages that wait in the socket for who reads them; one more wai
 AHEAD = 64  # messages that wait for the thread that sends
 GATHERED = 1 << 17  # characters that are gathered before messages are made of them
 TURNS = 256  # messages that are made of them at most, unless more cells print: streams that take turns more often are gathered each
+ROUNDS = 10  # times that one goes on with what was printed meanwhile; a hook that prints would have it go on for ever
 PATIENCE = 10  # seconds that one waits; more would be for ever where the thread that sends wants a lock of who waits
 
 
@@ -68,18 +69,23 @@ class Printed:
     def __init__(self):
         self.texts = deque()  # each with its stream and the header of its cell's request
         self.gathered = 0  # characters, since somebody waited
-        self.sending = False
+        self.sending = set()  # threads that send: one, and others after its end
+        self.again = False  # somebody wanted to send while that very thread did
         self.forked = False
         os.register_at_fork(after_in_child=self.leave)
 
     def leave(self):
         self.texts.clear()  # it is the parent's
+        self.sending.clear()
         self.forked = True
 
     def turns(self):  # takes all that there is, and joins what one cell printed to one stream
         turns = [(None, None, [])]
         for _ in range(len(self.texts)):
-            stream, header, text = self.texts.popleft()
+            try:
+                stream, header, text = self.texts.popleft()
+            except IndexError:  # another thread took it, after the end of the one that sends
+                break
             for turn in reversed(turns):
                 if turn[0] is stream and turn[1] is header:
                     turn[2].append(text)
@@ -92,16 +98,32 @@ class Printed:
         return turns[1:]
 
     def send(self):
-        before, self.sending = self.sending, True  # first, for who looks whether there is nothing left to send
+        me, failure = threading.get_ident(), None
+        if me in self.sending:  # this is a destructor's, which the collector runs at any time: what it printed comes behind the rest
+            self.again = True
+            return
         try:
-            for stream, header, texts in self.turns():
-                message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
-                for hook in getattr(stream, "_hooks", ()):
-                    message = message and hook(message)
-                if message and stream.pub_thread:
-                    stream.session.send(stream.pub_thread, message, ident=stream.topic)
+            self.sending.add(me)  # first, for who looks whether there is nothing left to send
+            for _ in range(ROUNDS):
+                self.again = False
+                for turn in self.turns():
+                    try:
+                        self.send_turn(*turn)
+                    except Exception as e:  # of a hook, perhaps; the other turns have nothing to do with it
+                        failure = failure or e
+                if not self.again:
+                    break
         finally:
-            self.sending = before
+            self.sending.discard(me)
+        if failure:
+            raise failure
+
+    def send_turn(self, stream, header, texts):
+        message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
+        for hook in getattr(stream, "_hooks", ()):
+            message = message and hook(message)
+        if message and stream.pub_thread:
+            stream.session.send(stream.pub_thread, message, ident=stream.topic)
 
 
 printed = Printed()

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"image/png"
 	"io"
-	"slices"
 	"strings"
 
 	"cellblock/kernels"
@@ -27,6 +25,8 @@ var outputCases = []suiteCase{
 	{"a cell costs no more than it must", real | inner, testCellCost},
 	{"stdout and stderr in their order", real | inner, testOrder},
 	{"stdout and stderr take turns faster than they are read", real | inner, testTurns},
+	{"a destructor may print while the kernel sends", real | inner, testCollectedTurns},
+	{"a message that cannot be sent takes no other with it", real | inner, testFailingTurn},
 	{"an interrupt does not end the thread that sends", real | inner, testInterruptedOutput},
 	{"what cells are spared is not missed", real | inner, testSpared},
 	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
@@ -57,19 +57,30 @@ func testNoText(f *suite) {
 	}
 }
 
-// testUnread has the thread that sends a kernel's output rest, longer than ipykernel's patience, while a program prints without
-// end, no longer than that takes: each second is several of processor time. What ipykernel says then goes to the program's pipe,
-// which was the end of who is to empty it.
+// testUnread has the thread that sends a kernel's output rest until who empties a program's pipe has waited for it longer than
+// ipykernel's patience. What ipykernel says then goes to that pipe, which is full: it was the end of who is to empty it.
 func testUnread(f *suite) {
 	b := f.launch()
 	text := b.python(`
-import subprocess, sys, time
+import subprocess, time
 from ipykernel.iostream import OutStream
 OutStream.flush_timeout = 0.2
-get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(0.8))
-_ = subprocess.run("timeout 1 yes >&2", shell=True)
-print("printed")`)
-	if !strings.Contains(text, "printed") || strings.Contains(text, "timed out") {
+write, since, waited = OutStream.write, [], []
+def write_and_tell(stream, text):
+    since.append(time.monotonic())
+    try: return write(stream, text)
+    finally: since.clear()
+def rest():
+    end = time.monotonic() + 30
+    while not waited and time.monotonic() < end:
+        time.sleep(0.05)
+        waited.extend(begun for begun in list(since) if time.monotonic() - begun > 0.5)
+OutStream.write = write_and_tell
+get_ipython().kernel.iopub_thread.schedule(rest)
+_ = subprocess.run("yes | head -c 600000 >&2", shell=True)
+OutStream.write = write
+print("printed", len(waited))`)
+	if !strings.Contains(text, "printed 1") || strings.Contains(text, "timed out") {
 		f.Errorf("%d bytes came, their end is %q", len(text), text[max(0, len(text)-200):])
 	}
 }
@@ -128,124 +139,6 @@ thread.schedule = lambda work: (asked.append(work), schedule(work))[1]`)
 	if said := b.handle.Logs(f.ctx()); strings.Contains(said, "debug") {
 		f.Errorf("the kernel says %q", said)
 	}
-}
-
-// testOrder writes to both streams in turn, and wants both in that turn.
-func testOrder(f *suite) {
-	b := f.launch()
-	wantOrder := func(code, want string) {
-		f.Helper()
-		if got, _ := b.streams(code); got != want {
-			f.Errorf("got %.500q", got)
-		}
-	}
-	var want strings.Builder
-	for i := range 200 {
-		fmt.Fprintf(&want, "%s %d\n", []string{"stderr", "stdout"}[min(i%3, 1)], i)
-	}
-	wantOrder(`
-import sys
-for i in range(200):
-    print(i, file=(sys.stdout, sys.stderr)[i % 3 == 0])`, want.String())
-	wantOrder(`
-import contextlib, io, os, subprocess
-print("first")
-for i in range(2):
-    _ = subprocess.run(["echo", "program"])
-    print("between", file=sys.stderr)
-    _ = os.system("echo system")
-with contextlib.redirect_stdout(io.StringIO()): print("hidden"); print("seen", file=sys.stderr)
-print("unsent", end=" ")
-if not (pid := os.fork()): print("forked", end="", file=sys.stderr); sys.stderr.flush(); os._exit(0)
-_ = os.waitpid(pid, 0)
-print("half a pair \ud800")`,
-		"stdout first\nstdout program\nstderr between\nstdout system\nstdout program\nstderr between\nstdout system\nstderr seen\nstdout unsent \nstderr forked\nstdout half a pair \ufffd\n")
-}
-
-// testTurns has both streams take turns more often than anybody reads, with a handler and a destructor that print at any time.
-// Nothing is lost, each stream has its order, and messages are few.
-func testTurns(f *suite) {
-	b := f.launch()
-	got, messages := b.streams(`
-import gc, signal, sys
-class Ring:
-    def __init__(self): self.me = self
-    def __del__(self): print("deleted", file=sys.stderr, flush=True)
-_ = signal.signal(signal.SIGALRM, lambda *_: print("alarm", file=sys.stderr, flush=True))
-for i in range(20):
-    Ring(); _ = gc.collect(); signal.raise_signal(signal.SIGALRM)
-for i in range(5000): print(i); print(i, file=sys.stderr)`)
-	var want strings.Builder
-	for _, stream := range []string{"stderr", "stdout"} {
-		if stream == "stderr" {
-			want.WriteString(strings.Repeat("stderr deleted\nstderr alarm\n", 20))
-		}
-		for i := range 5000 {
-			fmt.Fprintf(&want, "%s %d\n", stream, i)
-		}
-	}
-	lines := strings.SplitAfter(got, "\n")
-	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:min(6, len(a))], b[:min(6, len(b))]) })
-	if strings.Join(lines, "") != want.String() {
-		f.Errorf("got %.500q", got)
-	}
-	if messages > 4000 { // of 10,000 turns; a machine that is slow sends more often
-		f.Errorf("it took %d messages", messages)
-	}
-}
-
-// testInterruptedOutput has an interrupt come while it is looked whether the thread that sends lives, which Python would take
-// for its end. Two threads would send then.
-func testInterruptedOutput(f *suite) {
-	b := f.launch()
-	b.want(`
-import sys
-thread = sys.stdout.pub_thread.thread
-class Interrupted:
-    def __init__(self, lock): self.locked, self.release = lock.locked, lock.release
-    def acquire(self, *_): raise KeyboardInterrupt
-lock = getattr(thread, "_tstate_lock", None) # until Python 3.12
-if lock: thread._tstate_lock = Interrupted(lock)
-try: print("printed", flush=True)
-except KeyboardInterrupt: pass
-if lock: thread._tstate_lock = lock
-print(thread.is_alive(), not lock or lock.locked())`, "printed\nTrue True")
-}
-
-// streams runs code that must succeed and returns the lines of its streams, each behind its stream's name, and of how many messages
-// they were. A line that came in pieces is one.
-func (b *box) streams(code string) (text string, messages int) {
-	b.f.Helper()
-	e := b.execute(code)
-	var all strings.Builder
-	open := "" // the stream whose line has no end yet
-	for {
-		out, err := e.Next(b.f.ctx())
-		if err == io.EOF {
-			break
-		}
-		b.f.must(err)
-		if out.Kind != kernels.OutputStream {
-			b.f.Fatalf("%+v", out)
-		}
-		messages++
-		for line := range strings.Lines(out.Text) {
-			if open != "" && open != out.Stream {
-				all.WriteByte('\n')
-			}
-			if open != out.Stream {
-				all.WriteString(out.Stream + " ")
-			}
-			all.WriteString(line)
-			if open = out.Stream; strings.HasSuffix(line, "\n") {
-				open = ""
-			}
-		}
-	}
-	if r := e.Result(); r.Status != kernels.StatusOK {
-		b.f.Fatalf("%+v\noutput: %s", r, all.String())
-	}
-	return all.String(), messages
 }
 
 // testSpared does what the short ways for most cells must not get wrong: how cells are transformed may change from one to the
