@@ -38,7 +38,7 @@ print(len(rows), "rows by", __file__)
 
 // A model puts a script and data into a session that has never been, runs the script, finds what it made, and reads it.
 func TestFilesRoundTrip(t *testing.T) {
-	sandboxAndContainers(t, func(t *testing.T, runtime string) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		c := s.Connect(t, s.Token(t), false)
 		with := func(more ...any) map[string]any {
@@ -88,7 +88,7 @@ func TestFilesRoundTrip(t *testing.T) {
 
 // Code in a kernel points names at what is not its own, and changes them while they are read and written.
 func TestFilesDoNotEscape(t *testing.T) {
-	sandboxAndContainers(t, func(t *testing.T, runtime string) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := start(t, runtime)
 		c := s.Connect(t, s.Token(t), false)
 		secret := filepath.Join(s.DataDir, "secret")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"cellblock/e2e/rig"
+	"cellblock/kernels/kernelstest"
 )
 
 func TestMain(m *testing.M) { rig.Main(m) }
@@ -22,12 +23,13 @@ func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	onRuntimes(t, rig.Runtimes(t), test)
 }
 
-// sandboxAndContainers is eachRuntime for what servers do above all of them, be it with files, tokens or what is kept. Podman's
-// containers are launched by the code that launches Docker's, and differ in how they begin, end, are bounded and are found again,
-// of which the tests of eachRuntime are: beside Docker they come here only with CELLBLOCK_SUITE=full.
+// sandboxAndContainers is eachRuntime for what servers do above all of them, be it with tokens or what is kept. Podman's containers
+// are launched by the code that launches Docker's, and differ in how they begin, end, are bounded and are found again, in whose the
+// files are that they share with the server, and in how a stream is taken up, of which the tests of eachRuntime are: beside Docker
+// they come here only with CELLBLOCK_SUITE=full.
 func sandboxAndContainers(t *testing.T, test func(t *testing.T, runtime string)) {
 	runtimes := rig.Runtimes(t)
-	if slices.Contains(runtimes, "docker") && os.Getenv("CELLBLOCK_SUITE") != "full" {
+	if slices.Contains(runtimes, "docker") && !kernelstest.FullSuite() {
 		runtimes = slices.DeleteFunc(runtimes, func(name string) bool { return name == "podman" })
 	}
 	onRuntimes(t, runtimes, test)

@@ -10,7 +10,7 @@ import (
 
 // A server keeps a kernel ready, which nobody sees until a session takes it; the session's files go from one to the next.
 func TestPool(t *testing.T) {
-	sandboxAndContainers(t, func(t *testing.T, runtime string) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		s := startIn(t, t.TempDir(), runtime)
 		c := s.Connect(t, s.Token(t), false)
 		awaitPool(t, c)

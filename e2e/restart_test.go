@@ -94,7 +94,7 @@ func TestKilledInTheMiddleOfACell(t *testing.T) {
 
 // A cell that runs when its server is killed can be interrupted by the next one, and ends at its time.
 func TestCellsObeyTheNextServer(t *testing.T) {
-	sandboxAndContainers(t, func(t *testing.T, runtime string) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		dir := t.TempDir()
 		s := startIn(t, dir, runtime, noPool)
 		token := s.Token(t)

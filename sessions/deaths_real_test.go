@@ -212,7 +212,7 @@ func TestRealDeathsInContainers(t *testing.T) {
 			mark := strconv.FormatUint(rand.Uint64(), 36)
 			m, api := newOnEngine(t, variable, marked(mark))
 			var deaths []death
-			if name == "docker" { // what befalls the kernel alone is told by its shim, on every engine
+			if !kernelstest.HasTwin(variable) { // what befalls the kernel alone is told by its shim, on every engine
 				deaths = deathsOfAll()
 			}
 			deaths = append(deaths,

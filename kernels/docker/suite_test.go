@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 // whatever engine has put it into a container: on Podman what is bounded, kept apart, begun, ended and found again is tried, and not
 // once more what a kernel prints and computes. All with CELLBLOCK_SUITE=full.
 func TestSuite(t *testing.T) {
-	full := os.Getenv("CELLBLOCK_SUITE") == "full"
 	for _, s := range settings {
 		if s.files == FilesVolume {
 			continue // the suite looks into the workspace from outside
@@ -33,8 +31,8 @@ func TestSuite(t *testing.T) {
 			kernelstest.TestProvisioner(t, kernelstest.Setup{
 				Kernelspec: python,
 				Image:      testImage,
-				Carried:    s.carrier == CarrierStdio && !full,
-				Twin:       s.env == "CELLBLOCK_TEST_PODMAN_HOST" && os.Getenv("CELLBLOCK_TEST_DOCKER_HOST") != "" && !full,
+				Carried:    s.carrier == CarrierStdio && !kernelstest.FullSuite(),
+				Twin:       kernelstest.HasTwin(s.env),
 				New: func(t *testing.T, dir string) kernels.Provisioner {
 					sum := sha256.Sum256([]byte(dir))
 					return newProvisioner(t, Config{
