@@ -59,11 +59,12 @@ PACKAGES := ./e2e ./kernels/docker ./sessions ./kernels/local ./kernels/shim ./m
 # debugs these programs: without tables for that, linking the fifty of them takes two thirds of the time.
 TESTARGS := $(RACE) -ldflags='-s -w' -p 3 -parallel 3 -vet=off -count=1 -timeout 40m
 # These files are no part of a build with the race detector: it allocates, too, and takes ten times as long for what is large.
-UNRACED := -run 'Allocates|Memory|AnySize|Bounds|FilesInParts' ./notebook ./mcpserver ./mcpserver/transport ./web/render
+UNRACED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir='.?*' '^//go:build .*!race' .)))
+tested = $(if $(RERUN),scripts/test-again.sh '$(1)' $(2),go test $(2) $(1)) # packages, and how
 test: setup build ## every test that can run here; what cannot is named. RERUN=1, as in the gate: what fails is run once more
 	go vet $(RACE) ./...
-	$(if $(RACE),go test $(UNRACED))
-	$(if $(RERUN),scripts/test-again.sh '$(PACKAGES)' $(TESTARGS),go test $(TESTARGS) $(PACKAGES))
+	$(if $(RACE),$(call tested,$(UNRACED),-run=^TestUnraced))
+	$(call tested,$(PACKAGES),$(TESTARGS))
 
 .PHONY: race
 race: ## only the tests, with the race detector

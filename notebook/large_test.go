@@ -24,7 +24,7 @@ func allocated(f func()) float64 {
 
 // A large notebook takes little more memory than its outputs and its file: what was printed is joined once, and the file is
 // written bit by bit.
-func TestMemoryOfALargeNotebook(t *testing.T) {
+func TestUnracedMemoryOfALargeNotebook(t *testing.T) {
 	chunk := strings.Repeat(strings.Repeat("0123456789 ", 10)+"\n", 70)
 	picture := kernels.Output{Kind: kernels.OutputDisplay, Data: bundleWith("image/png", strings.Repeat("iVBORw0KGgo", 1<<20/11))}
 	var cells [][]kernels.Output
@@ -46,7 +46,7 @@ func TestMemoryOfALargeNotebook(t *testing.T) {
 }
 
 // A notebook has a bound. What does not fit is counted at its place; what was replaced takes no room.
-func TestBounds(t *testing.T) {
+func TestUnracedBounds(t *testing.T) {
 	big := strings.Repeat("x", maxCell/2+1)
 	n := build([]kernels.Output{text("stdout", big), text("stdout", big), text("stdout", "end")}, []kernels.Output{text("stdout", "next")})
 	first := n.Cells[0].Outputs

@@ -38,6 +38,7 @@ func TestNobodySleeps(t *testing.T)         { check(t, CheckSleeps) }
 func TestNamesSaySomething(t *testing.T)    { check(t, CheckNames) }
 func TestWireIsPure(t *testing.T)           { check(t, CheckPure) }
 func TestExportsAreDocumented(t *testing.T) { check(t, CheckDocumented) }
+func TestNoTestIsForgotten(t *testing.T)    { check(t, CheckUnraced) }
 
 func TestNothingIsLeftToDo(t *testing.T) {
 	root, err := Root()

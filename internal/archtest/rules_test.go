@@ -105,6 +105,11 @@ func TestChecks(t *testing.T) {
 		{"constants in a group", "a/a.go", "// Package a.\npackage a\n// All.\nconst (\nA = 1\nB = 2\n)", CheckDocumented, ""},
 		{"comment behind", "a/a.go", "// Package a.\npackage a\nvar (\nA = 1 // one\n)", CheckDocumented, ""},
 		{"command", "a/a.go", "// Command a.\npackage main\nfunc F() {}", CheckDocumented, ""},
+		{"a test without races", "a/a_test.go", "//go:build !race\n\npackage a\nfunc TestUnracedLarge(t *testing.T) {}\nfunc large() {}", CheckUnraced, ""},
+		{"a test that nothing runs", "a/a_test.go", "//go:build !race\n\npackage a\nfunc TestLarge(t *testing.T) {}", CheckUnraced, "a/a_test.go:4: nothing runs TestLarge"},
+		{"a test of some systems without races", "a/a_test.go", "//go:build !windows && !race\n\npackage a\nfunc TestLarge(t *testing.T) {}", CheckUnraced, "TestLarge"},
+		{"a test of some systems", "a/a_test.go", "//go:build !windows\n\npackage a\nfunc TestSmall(t *testing.T) {}", CheckUnraced, ""},
+		{"a test with races", "a/a_test.go", "//go:build linux && race\n\npackage a\nfunc TestLarge(t *testing.T) {}", CheckUnraced, ""},
 		{"no package comment", "a/a.go", "package a", CheckDocumented, "a: no file has a package comment"},
 	}
 	for _, tt := range tests {

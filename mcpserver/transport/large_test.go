@@ -16,7 +16,7 @@ import (
 )
 
 // A large resource is in memory once more while it is written, not several times.
-func TestEncodeAllocatesOnce(t *testing.T) {
+func TestUnracedEncodeAllocatesOnce(t *testing.T) {
 	response := resources(mcp.TextResourceContents{URI: "u", Text: strings.Repeat("0123456789\n", 2<<20)})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -27,7 +27,7 @@ func TestEncodeAllocatesOnce(t *testing.T) {
 	}
 }
 
-func TestInitializeCostsNoMemory(t *testing.T) {
+func TestUnracedInitializeCostsNoMemory(t *testing.T) {
 	w := newWorld(t)
 	u := &user{w: w, owner: "ann", version: handshake}
 	shake := func(n int) {
@@ -54,7 +54,7 @@ func TestInitializeCostsNoMemory(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-func TestUpstreamReadsBodiesOfAnySize(t *testing.T) {
+func TestUnracedUpstreamReadsBodiesOfAnySize(t *testing.T) {
 	w := newUpstream(t, server.WithStateful(true))
 	u := w.user("ann", handshake)
 	if got := u.post(u.message(1, "ping", nil) + strings.Repeat(" ", DefaultMaxBody)); got.status != http.StatusOK {

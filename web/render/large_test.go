@@ -13,7 +13,7 @@ import (
 	"cellblock/kernels"
 )
 
-func TestBounds(t *testing.T) {
+func TestUnracedBounds(t *testing.T) {
 	long := strings.Repeat("\x1b[31mx\x1b[0m\x1b[C", maxText/4)
 	many := make([]string, 5000)
 	for i := range many {
