@@ -94,6 +94,7 @@ func TestFileTools(t *testing.T) {
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "data.bin", "language": "Python"}).expect(t, false, `/data.bin"`, "ok")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "language": "cobol"}).expect(t, true, `"cobol" does not run here`, "it may be python (.py)")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "args": []string{"--n", `a"b`, "{path}"}}).expect(t, false, `/sub/a.py" ["--n","a\"b","{path}"]`, "ok")
+		w.call("list_executions", map[string]any{"session_id": "s"}).expect(t, false, `· run sub/a.py --n 'a"b' '{path}'`)
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "args": "--n 3"}).expect(t, true, "args: must be a list of strings")
 		w.call("execute_file", map[string]any{"session_id": "s", "path": "sub/a.py", "wait_seconds": -1}).expect(t, true, "wait_seconds")
 

@@ -34,6 +34,7 @@ type Execution struct {
 	msgID    string
 	code     string
 	file     string          // the script that the code runs; "" for a cell of its own
+	args     string          // the script's
 	restores int             // the number of the cell that this one runs again
 	restored RestoreProgress // how far that is when it has succeeded
 	caller   string

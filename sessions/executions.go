@@ -17,6 +17,8 @@ type ExecutionInfo struct {
 	Code   string
 	// File is the path of the script in the workspace that Code runs; empty for a cell of its own.
 	File string
+	// Args are the script's arguments, as a shell's words, shortened if they are long.
+	Args string
 	// Restores is the number of the cell that this one ran again; 0 for a cell of its own.
 	Restores int
 	// Caller says who asked; see Request.Caller.
@@ -42,7 +44,7 @@ func (e *Execution) Info() ExecutionInfo {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info := ExecutionInfo{
-		Number: e.number, Code: e.code, File: e.file, Restores: e.restores, Caller: e.caller, Phase: e.phase,
+		Number: e.number, Code: e.code, File: e.file, Args: e.args, Restores: e.restores, Caller: e.caller, Phase: e.phase,
 		Generation: e.generation, Started: e.started,
 		Result: e.result, Err: e.err, Duration: e.result.Duration,
 	}
@@ -55,15 +57,17 @@ func (e *Execution) Info() ExecutionInfo {
 	return info
 }
 
-// Title is what people are told that the cell does: its code, or which script that runs. A path that is no plain text is quoted.
+// Title is what people are told that the cell does: its code, or which script that runs, with which arguments. A path that is no plain text
+// is quoted.
 func (i ExecutionInfo) Title() string {
-	switch {
-	case i.File == "":
+	if i.File == "" {
 		return i.Code
-	case strings.ContainsFunc(i.File, func(r rune) bool { return !strconv.IsPrint(r) }):
-		return "run " + strconv.Quote(i.File)
 	}
-	return "run " + i.File
+	path := i.File
+	if strings.ContainsFunc(path, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		path = strconv.Quote(path)
+	}
+	return strings.TrimRight("run "+path+" "+i.Args, " ")
 }
 
 // Language is the language of the session that the cell runs in.
@@ -168,7 +172,7 @@ func (m *Manager) earlier(ctx context.Context, past StoredSession, kept []*Execu
 // storedInfo describes a cell in the store.
 func storedInfo(past StoredSession, e StoredExecution) ExecutionInfo {
 	info := ExecutionInfo{
-		Number: e.Number, Code: e.Code, File: e.File, Restores: e.Restores, Caller: e.Caller, Phase: PhaseEnded, Generation: e.Generation,
+		Number: e.Number, Code: e.Code, File: e.File, Args: e.Args, Restores: e.Restores, Caller: e.Caller, Phase: PhaseEnded, Generation: e.Generation,
 		Started: e.Started,
 	}
 	switch {

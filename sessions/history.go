@@ -263,7 +263,7 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 		e = leftOpen(e, past.Used)
 	}
 	restored := &Execution{
-		id: past.ID, choice: past.choice(), once: m.cfg.Profiles[past.choice().Profile].Once, number: e.Number, msgID: e.MsgID, code: e.Code, file: e.File, restores: e.Restores, caller: e.Caller,
+		id: past.ID, choice: past.choice(), once: m.cfg.Profiles[past.choice().Profile].Once, number: e.Number, msgID: e.MsgID, code: e.Code, file: e.File, args: e.Args, restores: e.Restores, caller: e.Caller,
 		timeout: e.Timeout, record: restoredRecord(m.cfg.Store, past.Ref, e), done: make(chan struct{}), cancelled: make(chan struct{}),
 		phase: PhaseEnded, ending: true, started: e.Started, generation: e.Generation, preamble: e.Preamble, result: e.Result,
 	}

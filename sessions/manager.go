@@ -61,6 +61,8 @@ type Request struct {
 	Code   string
 	// File is the path of the script in the workspace that Code runs, for those who read the history; empty for a cell of its own.
 	File string
+	// Args are the script's arguments for them, as a shell's words.
+	Args string
 	// Timeout is how long the cell may run, in whole or broken seconds; 0 means the default.
 	Timeout time.Duration
 	// Caller says who asks, for the history: a name for people, not an identity. It may be empty.

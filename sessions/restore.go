@@ -302,7 +302,7 @@ func (r *restoration) next(ctx context.Context, c ExecutionInfo) (stop string) {
 		return r.timeUp
 	}
 	e, err := r.m.Execute(ctx, r.owner, Request{
-		SessionID: r.id, Language: r.language, Code: c.Code, File: c.File, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
+		SessionID: r.id, Language: r.language, Code: c.Code, File: c.File, Args: c.Args, Timeout: left, Caller: r.opts.Caller, Permit: r.opts.Permit, restores: done.Original,
 		restored: RestoreProgress{Done: r.progress.Done + 1, Of: r.progress.Of},
 	})
 	if err != nil {

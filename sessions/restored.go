@@ -63,7 +63,7 @@ func (s *session) isEarlier(msgID string) bool {
 // did was to ask for input.
 func (s *session) reopen(ctx context.Context, stored StoredExecution) (e *Execution, asks bool) {
 	e = &Execution{
-		session: s, id: s.key.id, choice: s.choice, once: s.profile().Once, number: stored.Number, msgID: stored.MsgID, code: stored.Code, file: stored.File,
+		session: s, id: s.key.id, choice: s.choice, once: s.profile().Once, number: stored.Number, msgID: stored.MsgID, code: stored.Code, file: stored.File, args: stored.Args,
 		restores: stored.Restores, caller: stored.Caller, timeout: stored.Timeout, record: newRecord(s.manager.cfg.RecordBytes, stored.Number, stored.MsgID),
 		done: make(chan struct{}), cancelled: make(chan struct{}), phase: PhaseQueued,
 		started: stored.Started, since: stored.Started, generation: stored.Generation, preamble: stored.Preamble,

@@ -161,7 +161,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 	msgID := fmt.Sprintf("%s-%d", newKernelID(), s.cells)
 	e := &Execution{
 		session: s, id: s.key.id, choice: s.choice, once: s.profile().Once, number: s.cells, msgID: msgID,
-		code: r.Code, file: r.File, restores: r.restores, restored: r.restored, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
+		code: r.Code, file: r.File, args: r.Args, restores: r.restores, restored: r.restored, caller: r.Caller, timeout: timeout, minted: minted, phase: PhaseQueued,
 		input:  input{attended: r.Attended},
 		record: newRecord(s.manager.cfg.RecordBytes, s.cells, msgID), done: make(chan struct{}), cancelled: make(chan struct{}),
 	}
@@ -169,7 +169,7 @@ func (s *session) enqueue(r Request, timeout time.Duration, minted bool) (*Execu
 		e.record.shelf = &shelf{saver: s.saver}
 	}
 	s.save(ExecutionQueued{
-		Number: e.number, MsgID: e.msgID, Code: e.code, File: e.file, Caller: r.Caller, Timeout: timeout, Restores: r.restores,
+		Number: e.number, MsgID: e.msgID, Code: e.code, File: e.file, Args: e.args, Caller: r.Caller, Timeout: timeout, Restores: r.restores,
 		Queued: time.Now(),
 	})
 	s.queue = append(s.queue, e)

@@ -161,6 +161,8 @@ type StoredExecution struct {
 	Code  string
 	// File is the path of the script in the workspace that Code runs; empty for a cell of its own.
 	File string
+	// Args are the script's arguments, as a shell's words, shortened if they are long.
+	Args string
 	// Caller says who asked, where that is known: a name for people, not an identity.
 	Caller  string
 	Timeout time.Duration
@@ -226,6 +228,7 @@ type ExecutionQueued struct {
 	MsgID   string
 	Code    string
 	File    string
+	Args    string
 	Caller  string
 	Timeout time.Duration
 	// Restores is the number of the earlier cell that this one runs again; 0 for a cell of its own.

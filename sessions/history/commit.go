@@ -174,9 +174,9 @@ func (c *commit) whole(q sessions.ExecutionQueued, began sessions.ExecutionBegan
 	c.use(began.Started)
 	c.use(end.Ended)
 	size := outputs.size()
-	id, err := c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble,
-		ended, status, error, result, own, outputs, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores, nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble,
+	id, err := c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, args, caller, timeout, restores, queued, generation, started, preamble,
+		ended, status, error, result, own, outputs, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.session, q.Number, q.MsgID, q.Code, q.File, q.Args, q.Caller, int64(q.Timeout), q.Restores, nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble,
 		nanos(end.Ended), end.status, end.summary, end.result, end.Own, len(outputs.rows), size)
 	if err != nil || len(outputs.rows) == 0 {
 		return err
@@ -196,8 +196,8 @@ func (c *commit) queued(q sessions.ExecutionQueued, began sessions.ExecutionBega
 	c.use(began.Started)
 	var err error
 	c.added.number = q.Number
-	c.added.id, err = c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, caller, timeout, restores, queued, generation, started, preamble)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.session, q.Number, q.MsgID, q.Code, q.File, q.Caller, int64(q.Timeout), q.Restores,
+	c.added.id, err = c.insertRow(`INSERT INTO executions (session, number, msg_id, code, file, args, caller, timeout, restores, queued, generation, started, preamble)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.session, q.Number, q.MsgID, q.Code, q.File, q.Args, q.Caller, int64(q.Timeout), q.Restores,
 		nanos(q.Queued), began.Generation, nanos(began.Started), began.Preamble)
 	return err
 }

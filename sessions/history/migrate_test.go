@@ -119,7 +119,8 @@ func checkOldExecutions(t *testing.T, s *Store, version int) {
 		t.Errorf("the first cell is\n%+v, %v, want\n%+v", first, err, want)
 	}
 	second, err := s.Execution(t.Context(), 11, 2)
-	if err != nil || second.Code != "print(2)" || !second.Ended.IsZero() || second.Restores != min(version-1, 1) || (second.File == "a script.py") != (version >= 7) {
+	if err != nil || second.Code != "print(2)" || !second.Ended.IsZero() || second.Restores != min(version-1, 1) || (second.File == "a script.py") != (version >= 7) ||
+		(second.Args == "--n 4") != (version >= 9) {
 		t.Errorf("the second cell is %+v, %v", second, err)
 	}
 	other, err := s.Execution(t.Context(), 12, 1)

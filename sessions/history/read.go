@@ -104,7 +104,7 @@ func (s *Store) Generations(ctx context.Context, session sessions.SessionRef) ([
 	}, "SELECT number, ref, seq, started, ended, why FROM generations WHERE session = ? ORDER BY number", session)
 }
 
-const selectExecution = `SELECT number, generation, msg_id, code, file, caller, timeout, restores, preamble, queued, started, ended, result,
+const selectExecution = `SELECT number, generation, msg_id, code, file, args, caller, timeout, restores, preamble, queued, started, ended, result,
 	outputs, own, bytes, dropped, dropped_outputs, dropped_bytes FROM executions WHERE session = ?`
 
 // What executions of a session are looked for by: a page of them, and those that have not ended.
@@ -116,7 +116,7 @@ const (
 func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 	var queued, started, ended, dropped sql.NullInt64
 	var result string
-	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.File, &e.Caller, &e.Timeout, &e.Restores, &e.Preamble, &queued,
+	err = row.Scan(&e.Number, &e.Generation, &e.MsgID, &e.Code, &e.File, &e.Args, &e.Caller, &e.Timeout, &e.Restores, &e.Preamble, &queued,
 		&started, &ended, &result, &e.Outputs, &e.Own, &e.Bytes, &dropped, &e.Dropped.Outputs, &e.Dropped.Bytes)
 	if err != nil {
 		return e, err

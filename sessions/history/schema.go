@@ -100,6 +100,8 @@ var migrations = []string{
 	// that alone, without a look at their rows.
 	`CREATE INDEX sessions_open ON sessions (issuer, subject) WHERE closed IS NULL AND deleted = 0;
 	CREATE INDEX sessions_closed ON sessions (issuer, subject, used DESC, name, profile, executions, closed, deleted) WHERE closed IS NOT NULL AND deleted = 0;`,
+	// What that script was given.
+	`ALTER TABLE executions ADD COLUMN args TEXT NOT NULL DEFAULT '';`,
 }
 
 // auditHeadsVersion is the first version that has the table audit_heads.

@@ -260,7 +260,7 @@ func (s *memorySession) queued(c sessions.ExecutionQueued) error {
 	}
 	s.use(c.Queued)
 	s.executions[c.Number] = &memoryExecution{StoredExecution: sessions.StoredExecution{
-		Number: c.Number, MsgID: c.MsgID, Code: c.Code, File: c.File, Caller: c.Caller, Timeout: c.Timeout, Restores: c.Restores,
+		Number: c.Number, MsgID: c.MsgID, Code: c.Code, File: c.File, Args: c.Args, Caller: c.Caller, Timeout: c.Timeout, Restores: c.Restores,
 		Queued: c.Queued.UTC(),
 	}, outputs: map[int]sessions.StoredOutput{}}
 	s.Executions = max(s.Executions, c.Number)

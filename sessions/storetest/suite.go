@@ -79,7 +79,7 @@ func commit(t *testing.T, s sessions.Store, ref sessions.SessionRef, changes ...
 func queued(n int) sessions.ExecutionQueued {
 	return sessions.ExecutionQueued{
 		Number: n, MsgID: fmt.Sprintf("m-%d", n), Code: fmt.Sprintf("cell %d", n), Caller: "a test", Timeout: time.Minute, Queued: time.Now(),
-		File: "work.py", Restores: 7,
+		File: "work.py", Args: "--n 4", Restores: 7,
 	}
 }
 

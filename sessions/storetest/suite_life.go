@@ -23,7 +23,7 @@ func testLife(t *testing.T, p Processes) {
 		t.Fatalf("a new session: %+v, %v", before, err)
 	}
 	q := queued(1)
-	q.Restores, q.File = 7, "a script.py"
+	q.Restores, q.File, q.Args = 7, "a script.py", "--n '4 5'"
 	began := sessions.ExecutionBegan{Number: 1, Generation: 1, Started: time.Now(), Preamble: "first this"}
 	result := sessions.Result{
 		Result: kernels.Result{
@@ -49,7 +49,7 @@ func testLife(t *testing.T, p Processes) {
 		t.Errorf("its outputs have %d bytes", e.Bytes)
 	}
 	want := sessions.StoredExecution{
-		Number: 1, Generation: 1, MsgID: q.MsgID, Code: q.Code, File: "a script.py", Caller: q.Caller, Timeout: q.Timeout, Restores: 7, Preamble: "first this",
+		Number: 1, Generation: 1, MsgID: q.MsgID, Code: q.Code, File: "a script.py", Args: q.Args, Caller: q.Caller, Timeout: q.Timeout, Restores: 7, Preamble: "first this",
 		Queued: e.Queued, Started: e.Started, Ended: e.Ended, Result: result, Outputs: 3, Own: 2, Bytes: e.Bytes,
 	}
 	if !reflect.DeepEqual(e, want) {

@@ -84,7 +84,7 @@ func (v *Viewer) runCell(w http.ResponseWriter, r *http.Request, who visit) erro
 	if err != nil {
 		return err
 	}
-	return v.run(w, r, who, info, asked.Code, "")
+	return v.run(w, r, who, info, sessions.ExecutionInfo{Code: asked.Code})
 }
 
 // runCellAgain starts the code of a cell, or its script, once more, as a person's. The page offers it for what never ran.
@@ -97,13 +97,13 @@ func (v *Viewer) runCellAgain(w http.ResponseWriter, r *http.Request, who visit)
 	if err != nil {
 		return err
 	}
-	return v.run(w, r, who, info, e.Info().Code, e.Info().File)
+	return v.run(w, r, who, info, e.Info())
 }
 
 // run starts code, that of a script in a file or of a cell of its own, and answers with the number of its cell.
-func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info sessions.Info, code, file string) error {
+func (v *Viewer) run(w http.ResponseWriter, r *http.Request, who visit, info sessions.Info, cell sessions.ExecutionInfo) error {
 	e, err := v.Sessions.Execute(r.Context(), who.owner, sessions.Request{
-		SessionID: info.ID, Language: info.Language, Code: code, File: file, Caller: sessions.Person, Attended: true,
+		SessionID: info.ID, Language: info.Language, Code: cell.Code, File: cell.File, Args: cell.Args, Caller: sessions.Person, Attended: true,
 		Permit:  mcpserver.PermitProfiles(who.can),
 		Timeout: v.longest(info),
 	})
