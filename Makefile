@@ -17,6 +17,10 @@ help: ## this list
 setup: ## install what is missing on this machine
 	@scripts/setup.sh
 
+.PHONY: setup-tests
+setup-tests:
+	@scripts/setup.sh --tests
+
 .PHONY: build
 build: $(BIN)/cellblock $(BIN)/cellblock-shim ## the two binaries, into bin/
 
@@ -61,7 +65,7 @@ TESTARGS := $(RACE) -ldflags='-s -w' -p 3 -parallel 3 -vet=off -count=1 -timeout
 # These files are no part of a build with the race detector: it allocates, too, and takes ten times as long for what is large.
 UNRACED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir='.?*' '^//go:build .*!race' .)))
 tested = $(if $(RERUN),scripts/test-again.sh '$(1)' $(2),go test $(2) $(1)) # packages, and how
-test: setup build ## every test that can run here; what cannot is named. RERUN=1, as in the gate: what fails is run once more
+test: setup-tests build ## every test that can run here; what cannot is named. RERUN=1, as in the gate: what fails is run once more
 	go vet $(RACE) ./...
 	$(if $(RACE),$(call tested,$(UNRACED),-run=^TestUnraced))
 	$(call tested,$(PACKAGES),$(TESTARGS))
@@ -72,7 +76,7 @@ race: ## only the tests, with the race detector
 	go test $(RACE) ./...
 
 .PHONY: e2e
-e2e: setup build ## only the end-to-end tests
+e2e: setup-tests build ## only the end-to-end tests
 	go test $(RACE) -count=1 -v ./e2e/...
 
 .PHONY: quota

@@ -3,6 +3,7 @@
 # nothing is missing it changes nothing. Needs Go, Python 3 and make; brings bubblewrap and the Python kernel.
 #
 #   scripts/setup.sh            install what is missing
+#   scripts/setup.sh --tests    also what only tests need
 #   scripts/setup.sh --check    only say what is missing; exit status 1 if something is
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -67,8 +68,9 @@ venv_install() {
 	python3 -m venv "$VENV" && "$VENV/bin/pip" install --quiet --disable-pip-version-check $PIP_PACKAGES
 }
 
-# The packages of the Node kernel, for its tests. Who has no Node misses them alone.
-if command -v npm >/dev/null && [ ! -d images/executor/node/node_modules/zeromq ] && [ "${1:-}" != --check ]; then
+# Who has no Node misses these tests alone.
+if [ "${1:-}" = --tests ] && command -v npm >/dev/null && [ ! -d images/executor/node/node_modules/zeromq ]; then
+	say "fetching the Node kernel's packages from npm, for its tests"
 	scripts/node.sh --packages || say "the Node kernel's packages are missing: its tests are left out"
 fi
 
