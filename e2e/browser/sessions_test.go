@@ -111,6 +111,19 @@ func TestSessionsByKeys(t *testing.T) {
 	p.until("document.querySelector('tr[data-id=pears]').hidden && !document.querySelector('tr[data-id=apples]').hidden")
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.until("!document.querySelector('tr[data-id=pears]').hidden")
+	p.press("/")
+	p.until("document.activeElement.id === 'search'")
+	empty("#search")
+	p.do(chromedp.KeyEvent("pears"))
+	p.until("document.querySelector('tr[data-id=apples]').hidden")
+	p.do(chromedp.KeyEvent(kb.Enter)) // the one that is left
+	p.until("location.pathname === '/s/pears'")
+	for _, width := range []int64{390, 1280} {
+		p.do(chromedp.EmulateViewport(width, 900))
+		p.open("/")
+		p.until("document.getElementById('search')?.placeholder === '" + map[int64]string{390: "Search", 1280: "Search  /"}[width] + "'")
+	}
+	p.untilText("tr[data-id=apples] .state", "idle")
 	p.press("j")
 	p.press("j")
 	if at := eval[string](p, "document.activeElement.textContent"); at != "apples" {

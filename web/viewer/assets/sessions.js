@@ -78,9 +78,12 @@ search.addEventListener('keydown', (event) => {
     search.blur();
   } else if (event.key === 'Enter' || event.key === 'ArrowDown') {
     event.preventDefault();
-    visible()[0]?.querySelector('a').focus();
+    const first = visible()[0]?.querySelector('a');
+    if (event.key === 'Enter' && search.value.trim() && visible().length === 1) first.click();
+    else first?.focus();
   }
 });
+if (!matchMedia('(pointer: coarse), (max-width: 40rem)').matches) search.placeholder += '  /'; // a phone has no such key
 
 const questions = {
   restart: (id) => confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart'),
