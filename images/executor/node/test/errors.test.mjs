@@ -26,6 +26,13 @@ test('frames that repeat are counted', () => {
   assert.equal(traceback[2], '    [... 20 more frames like this one ...]')
 })
 
+test('a line and the function in it that has no name are one place', () => {
+  const once = thrown('[1].map(n => { throw new Error("x") })').traceback
+  assert.deepEqual(once.map(frame => frame.split('\n')[0]), ['Cell In[7], line 1', 'Error: x'])
+  const twice = thrown('const h = n => n === 0 ? null.x : h(n - 1)\nh(1)').traceback
+  assert.deepEqual(twice.map(frame => frame.split('\n')[0]).slice(0, 3), ['Cell In[7], line 2', 'Cell In[7], line 1, in h', 'Cell In[7], line 1, in h'])
+})
+
 test('what led to an error comes before it', () => {
   const { traceback } = thrown('throw new Error("b", { cause: new RangeError("a") })')
   assert.deepEqual(traceback.filter(line => !line.startsWith('Cell')), ['RangeError: a', 'The above exception was the direct cause of the following exception:', 'Error: b'])

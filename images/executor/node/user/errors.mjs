@@ -186,7 +186,8 @@ export class Errors {
   }
 }
 
-// collapsed counts frames that repeat, as those of a function that calls itself do.
+// collapsed counts frames that repeat, as those of a function that calls itself do. A line and the function in it that has no name,
+// as a new Promise has one, are one place.
 function collapsed(frames) {
   const kept = []
   for (let i = 0; i < frames.length;) {
@@ -194,7 +195,7 @@ function collapsed(frames) {
     while (frames[end] === frames[i]) end++
     kept.push(frames[i])
     if (end - i > 2) kept.push(`    [... ${end - i - 1} more frames like this one ...]`)
-    else if (end - i === 2) kept.push(frames[i])
+    else if (end - i === 2 && /^.*, in /.test(frames[i])) kept.push(frames[i])
     i = end
   }
   return kept
