@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
+	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/mcpserver"
 )
@@ -204,13 +206,40 @@ func (r sessionRow) line() string {
 	return strings.Join(parts, " · ")
 }
 
+// showCell prints a cell as exec does, as far as it is.
+func showCell(ctx context.Context, c *client.Client, o execOptions, number int, stdout, stderr io.Writer) error {
+	result, err := callTool(ctx, c, "get_execution", map[string]any{"session_id": o.session, "execution_id": number, "wait_seconds": 0})
+	if err != nil {
+		return err
+	}
+	if refused(result) {
+		return faultOf(result)
+	}
+	return o.print(ctx, c, result, &liveOutput{w: stdout}, stderr)
+}
+
 func newSessionsShow() *cobra.Command {
-	var o connection
+	var o execOptions
 	var asJSON bool
 	limit := 20
 	cmd := &cobra.Command{
-		Use: "show SESSION", Short: "Show a session and its last cells, also when it has ended", Args: cobra.ExactArgs(1),
+		Use: "show SESSION [CELL]", Short: "Show a session and its last cells, or what one of them showed, also when it has ended",
+		Example: `  cellblock sessions show analysis
+  cellblock sessions show analysis 3`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.session = args[0]; len(args) == 2 {
+				number, err := strconv.Atoi(args[1])
+				if err != nil || number < 1 {
+					return fault.New(fault.Invalid, "CELL: %q is no number of a cell", args[1]).WithHint("See: cellblock sessions show %s", o.session)
+				}
+				if asJSON {
+					return fault.New(fault.Invalid, "--json: a cell's outputs are not told so").WithHint("cellblock notebook export %s has them", o.session)
+				}
+				return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+					return showCell(ctx, c, o, number, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				})
+			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 				show, err := showSession(ctx, c, args[0], limit)
 				switch {
@@ -226,6 +255,7 @@ func newSessionsShow() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "how many cells at most")
+	cmd.Flags().StringVar(&o.images, "images", "", "save a cell's images into this folder, in their full size")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	o.addFlags(cmd.Flags())
 	return cmd

@@ -70,6 +70,31 @@ func TestFaultOf(t *testing.T) {
 	}
 }
 
+// A cell is shown as exec shows it, also one that has failed; what is not there is the command's own error.
+func TestShowCell(t *testing.T) {
+	c := clientOf(t, func(_ string, params object) (object, error) {
+		args, _ := params["arguments"].(map[string]any)
+		if params["name"] != "get_execution" || args["session_id"] != "a" || args["wait_seconds"] != 0.0 {
+			t.Errorf("%v", params)
+		}
+		if args["execution_id"] != 3.0 {
+			return object{"isError": true, "content": []any{object{"type": "text", "text": "Error: there is no such cell"}},
+				"_meta": object{mcpserver.ErrorMeta: object{"kind": "not_found"}}}, nil
+		}
+		return object{"isError": true, "content": []any{object{"type": "text", "text": "ZeroDivisionError"},
+			object{"type": "text", "text": `still running; read on with get_execution(session_id="a", execution_id=3, since=1)`}}}, nil
+	})
+	var stdout, stderr strings.Builder
+	o := execOptions{session: "a"}
+	if err := showCell(t.Context(), c, o, 3, &stdout, &stderr); err != nil || stdout.String() != "ZeroDivisionError\n" ||
+		stderr.String() != "still running; read on with `cellblock sessions show a 3`\n" {
+		t.Errorf("%v, %q, %q", err, stdout.String(), stderr.String())
+	}
+	if err := showCell(t.Context(), c, o, 4, &stdout, &stderr); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestCodeOf(t *testing.T) {
 	code := codeOf(&notebook.Notebook{Cells: []*notebook.Cell{
 		{Type: notebook.Markdown, Source: "text"}, {Type: notebook.Code, Source: " \n"}, {Type: notebook.Code, Source: "%%bash\nls"}, {Type: notebook.Raw, Source: "raw"},

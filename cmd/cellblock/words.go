@@ -13,8 +13,15 @@ import (
 
 // The server's hints are written for models, which call tools. Whoever types commands is told the commands.
 
-// readCall is the call that reads what a cell showed, with the session's name.
-var readCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)"[^)]*\)`)
+// readCall is the call that reads what a cell showed, with the session's name and the cell's number, and pageCall the one that reads
+// on where that leaves something out.
+var (
+	readCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)", execution_id=(\d+)[^)]*\)`)
+	pageCall = regexp.MustCompile(`get_execution\(session_id="([^"]*)", execution_id=\d+, offset=\d+\)`)
+)
+
+// lateCells is the block that counts earlier cells whose late output a result does not tell.
+var lateCells = regexp.MustCompile(`^\[[\d,]+ more cells? went on in the background; get_execution reads what they produced\]$`)
 
 // executeCall is the call that runs code of a language.
 var executeCall = regexp.MustCompile(`call execute_([a-z]+) on this one`)
@@ -53,7 +60,8 @@ func ownCalls(line string) string {
 	if bounds := timeoutBounds.FindStringSubmatch(line); bounds != nil {
 		line = strings.Replace(line, bounds[0], fmt.Sprintf("--timeout: must be between %s and %s, got %s", inSeconds(bounds[1]), inSeconds(bounds[2]), inSeconds(bounds[3])), 1)
 	}
-	return readCall.ReplaceAllString(line, "`cellblock notebook export $1`")
+	line = pageCall.ReplaceAllString(line, "`cellblock notebook export $1`")
+	return readCall.ReplaceAllString(line, "`cellblock sessions show $1 $2`")
 }
 
 // timeoutBounds is what the server says of a timeout in seconds that it does not grant.
@@ -77,10 +85,11 @@ func ownClosing(text string) string {
 	return ownCalls(said)
 }
 
-// ownNote is a block of a result; if it is the server's note on a new kernel, without what only tools can do.
+// ownNote is a block of a result; if it is a note of the server, in the words of commands and without what only tools can do.
 func ownNote(text string) string {
-	if !strings.HasPrefix(text, "Note: ") {
+	if !strings.HasPrefix(text, "Note: ") && !lateCells.MatchString(text) {
 		return text
 	}
-	return strings.Replace(text, restoring, "", 1)
+	text = strings.Replace(text, restoring, "", 1)
+	return strings.Replace(text, "get_execution reads", "cellblock sessions show reads", 1)
 }

@@ -14,7 +14,7 @@ func TestOwnHint(t *testing.T) {
 		"call again; restart_session gives the session a fresh kernel if this goes on":                      "call again",
 		"list_all_sessions names the ones that run":                                                         "cellblock admin ls names the ones that run",
 		"close_session with delete_files deletes all of it":                                                 "cellblock sessions rm --delete-files deletes all of it",
-		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock notebook export a` reads how it goes",
+		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock sessions show a 3` reads how it goes",
 		"you have made none; create_image makes one":                                                        "you have made none; cellblock images create makes one",
 		"use another session_id for bash, or call execute_python on this one":                               "use another --session for bash, or give --language python",
 		"get_execution waits for it":                                                                        "",
@@ -32,7 +32,7 @@ func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 		"Error: no list_files\nHint: list_files names them":               "Error: no list_files\nHint: cellblock files ls names them",
 		"Error: late\nHint: restart_session gives a new one":              "Error: late",
 		"Error: timeout_seconds: must be between 1 and 43200, got 356400": "Error: --timeout: must be between 1 second and 12 hours, got 99 hours",
-		`running: get_execution(session_id="a", execution_id=1)`:          "running: `cellblock notebook export a`",
+		`running: get_execution(session_id="a", execution_id=1)`:          "running: `cellblock sessions show a 1`",
 	} {
 		if got := ownClosing(text); got != want {
 			t.Errorf("%q became %q", text, got)
@@ -44,6 +44,15 @@ func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 	}
 	if got := ownNote("Note: define again what you need" + restoring + "."); got != "Note: define again what you need." {
 		t.Errorf("the note became %q", got)
+	}
+	for note, want := range map[string]string{
+		"Note: Before this cell a person ran cell 2 here in the viewer; get_execution reads it.": "Note: Before this cell a person ran cell 2 here in the viewer; cellblock sessions show reads it.",
+		"[2 more cells went on in the background; get_execution reads what they produced]":       "[2 more cells went on in the background; cellblock sessions show reads what they produced]",
+		"get_execution reads it": "get_execution reads it",
+	} {
+		if got := ownNote(note); got != want {
+			t.Errorf("%q became %q", note, got)
+		}
 	}
 	var out strings.Builder
 	(&liveOutput{w: &out}).rest(`… 4 characters left out here; get_execution(session_id="a", execution_id=1, offset=2) …` + "\nlist_files")
