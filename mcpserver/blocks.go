@@ -18,8 +18,10 @@ func toBlocks(pieces []piece, at place) []mcp.Content {
 			texts.end()
 			texts.blocks = append(texts.blocks, *p.image)
 		case !p.missing.none():
-			texts.addGap(p.missing.text(at.readOn(p.readable, texts.chars)))
+			texts.addNote(p.missing.text(at.readOn(p.readable, texts.chars)), p.missing)
 			linked = linked || p.readable && at.links
+		case !p.again.none():
+			texts.addNote(p.text, p.again)
 		case p.text != "":
 			texts.add(p)
 		}
@@ -66,9 +68,11 @@ func (t *blockTexts) addTurn(p piece) {
 	t.chars = before + 1 + int64(utf8.RuneCountInString(p.text))
 }
 
-func (t *blockTexts) addGap(note string) {
+// addNote writes what stands for text that is not there.
+func (t *blockTexts) addNote(note string, instead left) {
+	before := t.chars
 	t.write(note)
-	t.afterGap = true
+	t.chars, t.afterGap = before+instead.chars, true
 }
 
 // write writes text on lines of its own.

@@ -55,6 +55,8 @@ type piece struct {
 	stderr bool
 	// oneOfMany tells that the text is a turn of streams that take many, which are one block.
 	oneOfMany bool
+	// again is what the text stands for, which was told before it.
+	again left
 
 	image   *mcp.ImageContent
 	missing left
@@ -136,10 +138,30 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 		return append([]piece{{image: image}}, textPieces(note, false)...)
 	}
 	text := bundleText(it.out.Data, at.kept(it.index))
+	if it.kind == kernels.OutputResult && isValue(it.out.Data) && utf8.RuneCountInString(text) > maxValue {
+		return append(middlePieces(text, maxValue), textPieces(note, false)...)
+	}
 	if IsPlaceholder(text) && (note != "" || strings.HasSuffix(text, " with 0 Axes>")) {
 		text = "" // the note says more, or there is nothing to see
 	}
 	return textPieces(joinLines(text, note), false)
+}
+
+// maxValue is how many characters are told of a value that the code has not printed. That it was asked for at all is not
+// known: it only stands last.
+const maxValue = 8000
+
+// isValue tells whether a bundle's text is a value as its language writes it.
+func isValue(data mimeBundle) bool {
+	return firstOf(data, "text/markdown", "text/latex", "application/json") == "" && !IsPlaceholder(mimeText(data["text/plain"]))
+}
+
+// middlePieces renders head and tail of a text with so many characters, and what can be read between.
+func middlePieces(text string, n int) []piece {
+	head := firstChars(text, n/2)
+	tail := lastChars(text[len(head):], n-n/2)
+	missing := leftOf(text[len(head) : len(text)-len(tail)])
+	return append(append(textPieces(head, false), piece{missing: missing, readable: true}), textPieces(tail, false)...)
 }
 
 // isForm tells whether data is what a bundle holds, and not made from it.

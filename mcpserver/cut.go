@@ -42,19 +42,28 @@ func (c *cutter) add(p piece) {
 
 // cut keeps the first head and the last tail characters of a piece, if these are more than none.
 func (c *cutter) cut(p piece, head, tail int) {
+	if !p.again.none() {
+		c.leave(p.again)
+		return
+	}
 	front := firstChars(p.text, head)
 	back := lastChars(p.text[len(front):], tail)
 	c.keep(p, front)
-	if c.gap < 0 {
-		c.gap = len(c.kept)
-		c.kept = append(c.kept, piece{readable: true})
-	}
 	missing := leftOf(p.text[len(front) : len(p.text)-len(back)])
 	if p.oneOfMany && front == "" && back == "" {
 		missing = missing.plus(left{chars: 1, lines: 1}) // its line end
 	}
-	c.kept[c.gap].missing = c.kept[c.gap].missing.plus(missing)
+	c.leave(missing)
 	c.keep(p, back)
+}
+
+// leave counts what is left out.
+func (c *cutter) leave(missing left) {
+	if c.gap < 0 {
+		c.gap = len(c.kept)
+		c.kept = append(c.kept, piece{readable: true})
+	}
+	c.kept[c.gap].missing = c.kept[c.gap].missing.plus(missing)
 }
 
 // keep keeps a part of a piece's text.

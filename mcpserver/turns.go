@@ -77,7 +77,11 @@ func (t *longText) pieces() []piece {
 
 func turnPieces(turns []turn, many bool) (pieces []piece) {
 	for _, t := range turns {
-		for _, p := range textPieces(t.text, t.stderr) {
+		told := textPieces(t.text, t.stderr)
+		if t.stderr {
+			told = foldRepeats(t.text, t.stderr)
+		}
+		for _, p := range told {
 			p.oneOfMany = many
 			pieces = append(pieces, p)
 		}

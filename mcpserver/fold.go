@@ -1,0 +1,70 @@
+package mcpserver
+
+import (
+	"strings"
+
+	"cellblock/internal/words"
+)
+
+const (
+	// maxFoldLines is how many lines a text may have that is told once when it comes again and again.
+	maxFoldLines = 40
+	// minFolded is how many bytes must be saved: what is short is told as it is.
+	minFolded = 200
+)
+
+// foldRepeats renders a text in which the same lines, as of a warning, come again and again: once, with how often they come.
+func foldRepeats(text string, stderr bool) (pieces []piece) {
+	lines := strings.SplitAfter(text, "\n")
+	var told strings.Builder
+	for i := 0; i < len(lines); {
+		n, times := repeats(lines[i:])
+		told.WriteString(strings.Join(lines[i:i+n], ""))
+		if times > 0 {
+			again := leftOf(strings.Join(lines[i+n:i+n+n*times], ""))
+			pieces = append(pieces, textPieces(told.String(), stderr)...)
+			pieces = append(pieces, piece{text: foldNote(n, times), stderr: stderr, again: again})
+			told.Reset()
+		}
+		i += n + n*times
+	}
+	return append(pieces, textPieces(told.String(), stderr)...)
+}
+
+// repeats tells how many of the first lines come again at once, and how many times more; 1 and 0 where that saves too little.
+func repeats(lines []string) (n, times int) {
+	for n := 1; n <= maxFoldLines && 2*n <= len(lines); n++ {
+		size := 0
+		for _, line := range lines[:n] {
+			size += len(line)
+		}
+		times := 0
+		for next := n; next+n <= len(lines) && sameLines(lines[:n], lines[next:next+n]); next += n {
+			times++
+		}
+		if times*size >= minFolded {
+			return n, times
+		}
+	}
+	return 1, 0
+}
+
+func sameLines(a, b []string) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func foldNote(lines, times int) string {
+	what, often := "line", "once more"
+	if lines > 1 {
+		what = words.Count(int64(lines), "line")
+	}
+	if times > 1 {
+		often = words.Count(int64(times), "time") + " more"
+	}
+	return "… the same " + what + " " + often + " …"
+}

@@ -1,0 +1,79 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"cellblock/kernels"
+)
+
+// A warning that comes again and again is told once. What differs, what is short, and stdout are told as they are.
+func TestRepeatsAreFolded(t *testing.T) {
+	var b strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&b, "warning: line %d of eight, which are the same\n", i)
+	}
+	warning, line := b.String(), strings.Repeat("x", 99)+"\n"
+	told := strings.TrimSpace(warning)
+	for name, tt := range map[string]struct {
+		outs []kernels.Output
+		want string
+	}{
+		"several lines":   {[]kernels.Output{stderr("first\n" + strings.Repeat(warning, 60) + "last\n")}, text("[stderr]\nfirst\n" + told + "\n… the same 8 lines 59 times more …\nlast")},
+		"one line":        {[]kernels.Output{stderr(strings.Repeat(line, 4) + warning + warning)}, text("[stderr] " + line + "… the same line 3 times more …\n" + told + "\n… the same 8 lines once more …")},
+		"stdout goes on":  {[]kernels.Output{stderr(warning + warning), stdout("a\n")}, text("[stderr]\n"+told+"\n… the same 8 lines once more …", "a")},
+		"short":           {[]kernels.Output{stderr("a\na\na\n")}, text("[stderr]\na\na\na")},
+		"stdout":          {[]kernels.Output{stdout(warning + warning)}, text(told + "\n" + told)},
+		"only in between": {[]kernels.Output{stderr(warning + "b\n" + warning)}, text("[stderr]\n" + told + "\nb\n" + told)},
+	} {
+		if got := dump(render(tt.outs...)); got != tt.want {
+			t.Errorf("%s: it is told as %s", name, got)
+		}
+	}
+}
+
+// Where text is left out beside what is folded, the count and the place to read on are those of the whole.
+func TestFoldedTextCounts(t *testing.T) {
+	a := newArea()
+	a.place = place{session: "s", execution: 3}
+	line := strings.Repeat("w", 99) + "\n"
+	var rest strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&rest, "%099d\n", i)
+	}
+	a.add(stderr(strings.Repeat(line, 500) + rest.String()))
+	got := dump(a.blocks(defaultBudget, bounds{}))
+	if !strings.Contains(got, "the same line 499 times more") || !strings.Contains(got, "offset=") {
+		t.Fatalf("it is told as %s", got)
+	}
+	var offset int
+	_, after, _ := strings.Cut(got, "offset=")
+	fmt.Sscan(strings.SplitN(after, ")", 2)[0], &offset)
+	shown := strings.Count(got[:strings.Index(got, "offset=")], "\n0000")
+	if want := len("[stderr] ") + (500+shown)*100; offset < want-20 || offset > want+20 {
+		t.Errorf("it reads on from %d, and %d is missing: %.800s", offset, want, got)
+	}
+}
+
+// Of a value that nobody printed less is told than of what was printed, and all of it can be read.
+func TestLongValue(t *testing.T) {
+	long := strings.Repeat("0123456789", 2000)
+	a := newArea()
+	a.place = place{session: "s", execution: 3}
+	a.add(result(long))
+	blocks := a.blocks(defaultBudget, bounds{})
+	if n, _ := chars(blocks); len(blocks) != 1 || n < maxValue || n > maxValue+200 {
+		t.Errorf("%d blocks with %d characters", len(blocks), n)
+	}
+	if got := dump(blocks); !strings.Contains(got, "… 12,000 characters (0 lines) left out here") || !strings.Contains(got, "offset=4000)") {
+		t.Errorf("it is told as %s", got)
+	}
+	for name, out := range map[string]kernels.Output{
+		"printed": stdout(long), "displayed": display("text/plain", long), "just as long": result(long[:maxValue]),
+	} {
+		if got := dump(render(out)); strings.Contains(got, "left out") {
+			t.Errorf("%s: something is left out", name)
+		}
+	}
+}
