@@ -39,6 +39,10 @@ func (l *liveOutput) notification(n mcp.JSONRPCNotification) {
 	}
 }
 
+// What a result marks the text of a stream with, where there are two: a line that it begins, or all up to the next mark where it
+// stands alone.
+const stderrMark, stdoutMark = "[stderr]", "[stdout]"
+
 // rest prints the lines of a result's block that have not been printed live. Those that have stand in it in the same order,
 // among others: results, errors, remarks about what was left out. What came of standard error was never printed live.
 func (l *liveOutput) rest(text string) {
@@ -50,10 +54,21 @@ func (l *liveOutput) rest(text string) {
 	} else {
 		fmt.Fprintln(l.w)
 	}
-	marked, gap := strings.HasPrefix(text, "[stderr]"), false
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+	marked, gap := false, false
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		rest, printed := after(live, line, gap)
-		marked = marked && (i > 0 || !printed) // a cell may print the mark itself
+		if strings.HasPrefix(line, stderrMark) && !printed { // a cell may print the mark itself
+			marked = line == stderrMark
+			fmt.Fprintln(l.w, line)
+			continue
+		}
+		if said, ok := strings.CutPrefix(line, stdoutMark); ok && marked && (said == "" || said[0] == ' ') {
+			if marked = false; said == "" {
+				continue
+			}
+			line = said[1:]
+			rest, printed = after(live, line, gap)
+		}
 		if printed && !marked {
 			live, gap = rest, false
 			continue

@@ -66,9 +66,11 @@ func TestLiveOutputIsPrintedOnce(t *testing.T) {
 		"a line of it":             {[]string{"a\n", "b\n"}, []string{"a", "[stderr] b", "b"}, "a\nb\n[stderr] b\n"},
 		"blank lines between":      {[]string{"a\n\n\nb\n"}, []string{"a", "[stderr] x", "b"}, "a\n\n\nb\n[stderr] x\n"},
 		"a mark of the cell's own": {[]string{"[stderr] mine\nb\n"}, []string{"[stderr] mine\nb"}, "[stderr] mine\nb\n"},
-		"a later line first":       {[]string{"a\nb\n"}, []string{"b", "a\nb"}, "a\nb\nb\n"},
-		"lines of a kind":          {[]string{"x\nx\n"}, []string{"x\nx\nx"}, "x\nx\nx\n"},
-		"blanks at the end":        {[]string{"x \n"}, []string{"x"}, "x \n"},
+		"many turns in a block": {[]string{"a\nb\n", "c\nd\ne\n"}, []string{"[stderr] x\na\n[stderr] y\nb\n[stderr]\nc\nz\n[stdout] c\n[stderr]\nd\nz\n[stdout]\nd\ne\n7"},
+			"a\nb\nc\nd\ne\n[stderr] x\n[stderr] y\n[stderr]\nc\nz\n[stderr]\nd\nz\n7\n"},
+		"a later line first": {[]string{"a\nb\n"}, []string{"b", "a\nb"}, "a\nb\nb\n"},
+		"lines of a kind":    {[]string{"x\nx\n"}, []string{"x\nx\nx"}, "x\nx\nx\n"},
+		"blanks at the end":  {[]string{"x \n"}, []string{"x"}, "x \n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
