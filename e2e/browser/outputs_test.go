@@ -35,6 +35,8 @@ var every = []struct{ name, code, shows string }{
 	{"Plotly again", "go.Figure(go.Bar(y=[3, 1, 2])).show()", `parseInt(cell.querySelector('iframe')?.style.height) > 300`},
 	{"Altair", "import altair as alt\nalt.renderers.enable('html')\nalt.Chart(pd.DataFrame({'a': [1, 2], 'b': [3, 4]})).mark_bar().encode(x='a:O', y='b:Q')", `parseInt(cell.querySelector('iframe')?.style.height) > 40`},
 	{"what no browser shows", "from IPython.display import display\ndisplay({'application/pdf': 'AAAA'}, raw=True)", `cell.querySelector('a[download]')?.innerText === 'application/pdf'`},
+	{"streams in turn", "import sys\nfor i in range(3):\n    print('turn', i)\n    print('turn', i, file=sys.stderr)",
+		`cell.querySelectorAll('.item').length > 1 && [...cell.querySelectorAll('.item')].every((item) => !item.previousElementSibling || Math.abs(item.getBoundingClientRect().top - item.previousElementSibling.getBoundingClientRect().bottom) < 1)`},
 }
 
 // A session with an output of every kind shows them all, and the charts of libraries as Debian has them run in their frames.
