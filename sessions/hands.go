@@ -35,11 +35,13 @@ func (h *hands) run(f func()) {
 	select {
 	case h.work <- f:
 	default:
-		h.running.Go(func() { h.serve(f) })
+		h.running.Add(1)
+		go h.serve(f)
 	}
 }
 
 func (h *hands) serve(f func()) {
+	defer h.running.Done()
 	for f != nil {
 		f()
 		f = h.next()

@@ -58,6 +58,7 @@ func TestSoak(t *testing.T) {
 	settle(t, s, open)
 	t.Logf("descriptors: %d before, %d after; memory: %d MB before, %d MB after",
 		open, len(descriptors(t, s)), memory>>20, s.Memory(t)>>20)
+	idle["cellblock/sessions.(*hands).run"] = 4 // they rest, and take the next cells' work
 	for starter, n := range s.Goroutines(t) {
 		if n > idle[starter] && !strings.HasPrefix(starter, "runtime.") {
 			t.Errorf("%d goroutines of %s are left, and %d are in a server that has done next to nothing", n, starter, idle[starter])

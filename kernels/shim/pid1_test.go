@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -135,13 +136,18 @@ func memoryGroup(t *testing.T, limit int64) string {
 	t.Helper()
 	kernelstest.Need(t, os.Geteuid() == 0, "root, for a control group,")
 	name := fmt.Sprintf("cellblock-test-%d", os.Getpid())
-	for parent, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
-		dir := filepath.Join(parent, name)
+	for _, g := range [][2]string{{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"}} {
+		dir := filepath.Join(g[0], name)
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
 		t.Cleanup(func() { _ = os.Remove(dir) })
-		if os.WriteFile(filepath.Join(dir, file), fmt.Appendf(nil, "%d", limit), 0) == nil {
+		f, err := os.OpenFile(filepath.Join(dir, g[1]), os.O_WRONLY, 0) // it is there, or the folder is no group
+		if err != nil {
+			continue
+		}
+		_, err = fmt.Fprint(f, limit)
+		if errors.Join(err, f.Close()) == nil {
 			return dir
 		}
 	}
