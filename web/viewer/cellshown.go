@@ -18,7 +18,12 @@ const (
 	maxItems = 400
 	// otherItems is the key of the item that counts those that are not shown.
 	otherItems = "more"
+	// maxTurns is how often stdout and stderr take turns in items of their own. What comes behind them is one text.
+	maxTurns = foldAbove
 )
+
+// turnMarks begin what a stream has of a text of both: as on a terminal, but for stderr's colour.
+var turnMarks = map[string]string{"stdout": "\x1b[0m", "stderr": "\x1b[0;33m"}
 
 // shown is what one cell shows: its outputs, after clear_output and update_display have had their effect, as a notebook does it. What
 // was made of the same outputs has the same keys, whoever makes it.
@@ -46,6 +51,7 @@ type item struct {
 	number, index int // of the output whose content it has
 	out           kernels.Output
 	text          *foldedText
+	mixed         string          // of a text of both streams, the one that wrote last; empty for a text of one
 	answer        *kernels.Output // to a prompt
 	changed       bool
 }
@@ -88,21 +94,47 @@ func (s *shown) settle() {
 
 func (s *shown) clear() { s.items, s.hidden, s.counted, s.clears, s.cleared = nil, 0, 0, false, true }
 
-// stream adds text, which goes on where the last item is the same stream.
+// stream adds text, which goes on where the last item is the same stream, or one of both.
 func (s *shown) stream(n sessions.Numbered) {
 	kind := "stdout"
 	if n.Stream == "stderr" {
 		kind = "stderr"
 	}
 	last := s.last()
-	if last == nil || last.text == nil || last.Kind != kind || s.hidden > 0 {
-		if last = s.put(n, kind); last == nil {
+	if last == nil || last.text == nil || last.Kind != kind && last.mixed == "" || s.hidden > 0 {
+		if last = s.newText(n, kind); last == nil {
 			return
 		}
-		last.text = &foldedText{all: s.all}
+	}
+	if last.mixed != "" && last.mixed != kind {
+		last.mixed = kind
+		last.text.add(turnMarks[kind])
 	}
 	last.text.add(n.Text)
 	last.changed = true
+}
+
+// newText adds an item for a stream's text, and after many turns for that of both; nil if there is no room.
+func (s *shown) newText(n sessions.Numbered, kind string) *item {
+	mixed := ""
+	if s.turns() {
+		kind, mixed = "stdout", "stdout"
+	}
+	it := s.put(n, kind)
+	if it != nil {
+		it.text, it.mixed = &foldedText{all: s.all}, mixed
+	}
+	return it
+}
+
+// turns tells whether the last items are many texts.
+func (s *shown) turns() bool {
+	for i := range maxTurns {
+		if at := len(s.items) - 1 - i; at < 0 || s.items[at].text == nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *shown) last() *item {

@@ -153,3 +153,29 @@ func TestShownIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Streams that take turns all the time are a text that folds, whether they are read at once or one by one.
+func TestManyTurnsFold(t *testing.T) {
+	var s shown
+	for i := range 1000 {
+		feed(&s, printed("stdout", fmt.Sprintln("loss", i)), printed("stderr", fmt.Sprintln("warning", i)))
+		s.take()
+	}
+	views := s.views()
+	if len(views) != maxTurns+1 || views[maxTurns].Key != "40" {
+		t.Fatalf("%d items", len(views))
+	}
+	last := string(views[maxTurns].HTML)
+	for _, want := range []string{"loss 20\n", `<span class="term-fg33">warning 20</span>` + "\n", "Show all 1,960 lines", "loss 999\n", `<span class="term-fg33">warning 999</span>`} {
+		if !strings.Contains(last, want) {
+			t.Errorf("no %s in %s", want, last)
+		}
+	}
+	if strings.Contains(last, "500") {
+		t.Error("it is not folded")
+	}
+	feed(&s, displayed(kernels.OutputDisplay, "", "x"), printed("stderr", "y"))
+	if views := s.views(); views[len(views)-1].Kind != "stderr" {
+		t.Errorf("behind other output stderr is %s", views[len(views)-1].Kind)
+	}
+}
