@@ -106,9 +106,22 @@ type transient struct {
 
 // errorContent is the part of an error message and of an error reply that describes the error.
 type errorContent struct {
-	EName     string          `json:"ename"`
-	EValue    string          `json:"evalue"`
-	Traceback json.RawMessage `json:"traceback"`
+	EName     string
+	EValue    string
+	Traceback json.RawMessage
+}
+
+// member takes one member of a content, if it describes an error.
+func (c *errorContent) member(name []byte, value json.RawMessage) (err error) {
+	switch string(name) {
+	case "ename":
+		c.EName, err = decodeText(value)
+	case "evalue":
+		c.EValue, err = decodeText(value)
+	case "traceback":
+		c.Traceback = value
+	}
+	return err
 }
 
 // execError returns the error that c describes, nil when it names none.
@@ -186,12 +199,8 @@ func (c *outputContent) member(name []byte, value json.RawMessage) (err error) {
 		c.Password, err = decode[bool](value)
 	case "transient":
 		c.Transient, err = decode[transient](value)
-	case "ename":
-		c.EName, err = decodeText(value)
-	case "evalue":
-		c.EValue, err = decodeText(value)
-	case "traceback":
-		c.Traceback = value
+	default:
+		err = c.errorContent.member(name, value)
 	}
 	return err
 }

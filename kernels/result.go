@@ -64,12 +64,8 @@ func (c *replyContent) member(name []byte, value json.RawMessage) (err error) {
 		c.UserExpressions = value
 	case "payload":
 		c.Payload = value
-	case "ename":
-		c.EName, err = decodeText(value)
-	case "evalue":
-		c.EValue, err = decodeText(value)
-	case "traceback":
-		c.Traceback = value
+	default:
+		err = c.errorContent.member(name, value)
 	}
 	return err
 }
