@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"slices"
 	"strings"
 
 	"cellblock/internal/words"
@@ -13,8 +14,8 @@ const (
 	minFolded = 200
 )
 
-// foldRepeats renders a text in which the same lines, as of a warning, come again and again: once, with how often they come.
-func foldRepeats(text string, stderr bool) (pieces []piece) {
+// foldRepeats renders stderr's text, in which the same lines, as of a warning, may come again and again: once, with how often they come.
+func foldRepeats(text string) (pieces []piece) {
 	lines := strings.SplitAfter(text, "\n")
 	var told strings.Builder
 	for i := 0; i < len(lines); {
@@ -22,13 +23,13 @@ func foldRepeats(text string, stderr bool) (pieces []piece) {
 		told.WriteString(strings.Join(lines[i:i+n], ""))
 		if times > 0 {
 			again := leftOf(strings.Join(lines[i+n:i+n+n*times], ""))
-			pieces = append(pieces, textPieces(told.String(), stderr)...)
-			pieces = append(pieces, piece{text: foldNote(n, times), stderr: stderr, again: again})
+			pieces = append(pieces, textPieces(told.String(), true)...)
+			pieces = append(pieces, piece{text: foldNote(n, times), stderr: true, again: again})
 			told.Reset()
 		}
 		i += n + n*times
 	}
-	return append(pieces, textPieces(told.String(), stderr)...)
+	return append(pieces, textPieces(told.String(), true)...)
 }
 
 // repeats tells how many of the first lines come again at once, and how many times more; 1 and 0 where that saves too little.
@@ -39,7 +40,7 @@ func repeats(lines []string) (n, times int) {
 			size += len(line)
 		}
 		times := 0
-		for next := n; next+n <= len(lines) && sameLines(lines[:n], lines[next:next+n]); next += n {
+		for next := n; next+n <= len(lines) && slices.Equal(lines[:n], lines[next:next+n]); next += n {
 			times++
 		}
 		if times*size >= minFolded {
@@ -47,15 +48,6 @@ func repeats(lines []string) (n, times int) {
 		}
 	}
 	return 1, 0
-}
-
-func sameLines(a, b []string) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func foldNote(lines, times int) string {

@@ -77,9 +77,11 @@ func (t *longText) pieces() []piece {
 
 func turnPieces(turns []turn, many bool) (pieces []piece) {
 	for _, t := range turns {
-		told := textPieces(t.text, t.stderr)
+		var told []piece
 		if t.stderr {
-			told = foldRepeats(t.text, t.stderr)
+			told = foldRepeats(t.text)
+		} else {
+			told = textPieces(t.text, false)
 		}
 		for _, p := range told {
 			p.oneOfMany = many
