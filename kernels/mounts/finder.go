@@ -2,8 +2,8 @@ package mounts
 
 import (
 	"context"
-	"sync"
 
+	"cellblock/internal/keyed"
 	"cellblock/kernels"
 )
 
@@ -15,14 +15,7 @@ type Finder struct {
 	// Folder returns what a source really is; nil asks this host, as Resolve does.
 	Folder func(roots []string, source string) (string, error)
 
-	mu    sync.Mutex
-	turns map[string]*turn // by source, of those that somebody looks at or waits for
-}
-
-// turn is who may look at a source.
-type turn struct {
-	taken chan struct{} // full while somebody looks
-	users int           // who looks and who waits
+	turns keyed.Values[string, chan struct{}] // by source, of those that somebody looks at, who fills it, or waits for
 }
 
 // Resolve is the package's Resolve with the Finder's roots. The error is Unavailable when a source does not answer in time.
@@ -75,15 +68,15 @@ func inTurn[T any](ctx context.Context, f *Finder, source string, look func() (T
 
 // take is Turn with no end to its patience but ctx's. Whoever has given up gets no turn.
 func (f *Finder) take(ctx context.Context, source string) (end func(), err error) {
-	t := f.join(source)
+	taken, leave := f.turns.Use(source, func() chan struct{} { return make(chan struct{}, 1) })
 	select {
-	case t.taken <- struct{}{}:
+	case taken <- struct{}{}:
 		end = func() {
-			<-t.taken
-			f.leave(source, t)
+			<-taken
+			leave()
 		}
 	case <-ctx.Done():
-		f.leave(source, t)
+		leave()
 		return nil, context.Cause(ctx)
 	}
 	if ctx.Err() != nil {
@@ -91,27 +84,4 @@ func (f *Finder) take(ctx context.Context, source string) (end func(), err error
 		return nil, context.Cause(ctx)
 	}
 	return end, nil
-}
-
-func (f *Finder) join(source string) *turn {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := f.turns[source]
-	if t == nil {
-		if f.turns == nil {
-			f.turns = map[string]*turn{}
-		}
-		t = &turn{taken: make(chan struct{}, 1)}
-		f.turns[source] = t
-	}
-	t.users++
-	return t
-}
-
-func (f *Finder) leave(source string, t *turn) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if t.users--; t.users == 0 {
-		delete(f.turns, source)
-	}
 }

@@ -62,8 +62,8 @@ func TestFinderHangs(t *testing.T) {
 			t.Errorf("once it answers: %v, %v", got, err)
 		}
 		synctest.Wait()
-		if len(f.turns) != 0 {
-			t.Errorf("turns of %d sources stay behind", len(f.turns))
+		if f.turns.Len() != 0 {
+			t.Errorf("turns of %d sources stay behind", f.turns.Len())
 		}
 	})
 }
