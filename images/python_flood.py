@@ -1,7 +1,8 @@
 # Keeps in order what code prints to stdout and stderr, and makes code that prints faster than its output is read wait for that.
 #
 # Each stream of ipykernel's gathers text by itself, so that a warning would be shown after what was printed long after it. Here all of it
-# is in one queue, with the cell that it is of.
+# is in one queue, with the cell that it is of, and with the last of the other messages that come before it: a picture waits for the
+# thread that sends, and a timer may have that thread send what was printed behind the picture first.
 #
 # Without the waiting the kernel's memory fills with what was printed, until that is thrown away, which loses the ends of cells
 # too, or until the kernel is killed for it.
@@ -58,7 +59,11 @@ def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
     if thread.thread.ident == threading.get_ident():  # else it may wait for ever for room in its own queue
         thread._really_send(*args, **kwargs)
         return
-    send(thread, *args, **kwargs)
+    if printed.forked:  # it has no thread that sends, and sends at once
+        send(thread, *args, **kwargs)
+        return
+    printed.messages.append([thread, args, kwargs])
+    thread.schedule(printed.send_messages)
     if len(thread._events) > AHEAD and thread.thread.is_alive():
         wait_for(thread)
 
@@ -67,7 +72,8 @@ class Printed:
     # What was printed and not given to the socket yet. There is no lock that a signal's handler, a destructor or a fork could find
     # taken: writers only append, and only the thread that sends takes away.
     def __init__(self):
-        self.texts = deque()  # each with its stream and the header of its cell's request
+        self.texts = deque()  # each with its stream, the header of its cell's request, and the last message that waited then
+        self.messages = deque()  # what else waits for the thread that sends; empty are those that wait no more
         self.gathered = 0  # characters, since somebody waited
         self.sending = set()  # threads that send: one, and others after its end
         self.again = False  # somebody wanted to send while that very thread did
@@ -75,26 +81,33 @@ class Printed:
         os.register_at_fork(after_in_child=self.leave)
 
     def leave(self):
-        self.texts.clear()  # it is the parent's
+        self.texts.clear()  # they are the parent's
+        self.messages.clear()
         self.sending.clear()
         self.forked = True
 
+    def last_message(self):
+        try:
+            return self.messages[-1]
+        except IndexError:  # it was sent meanwhile
+            return None
+
     def turns(self):  # takes all that there is, and joins what one cell printed to one stream
-        turns = [(None, None, [])]
+        turns = [(None, None, None, [])]
         for _ in range(len(self.texts)):
             try:
-                stream, header, text = self.texts.popleft()
+                stream, header, behind, text = self.texts.popleft()
             except IndexError:  # another thread took it, after the end of the one that sends
                 break
             for turn in reversed(turns):
-                if turn[0] is stream and turn[1] is header:
-                    turn[2].append(text)
+                if turn[0] is stream and turn[1] is header and (not behind or behind is turn[2]):
+                    turn[3].append(text)
                     break
                 if len(turns) <= TURNS:
-                    turns.append((stream, header, [text]))
+                    turns.append((stream, header, behind, [text]))
                     break
             else:
-                turns.append((stream, header, [text]))
+                turns.append((stream, header, behind, [text]))
         return turns[1:]
 
     def send(self):
@@ -118,12 +131,29 @@ class Printed:
         if failure:
             raise failure
 
-    def send_turn(self, stream, header, texts):
-        message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
-        for hook in getattr(stream, "_hooks", ()):
-            message = message and hook(message)
-        if message and stream.pub_thread:
-            stream.session.send(stream.pub_thread, message, ident=stream.topic)
+    def send_messages(self):  # all of them: an interrupt may have come before one's own call was scheduled
+        for _ in range(len(self.messages)):
+            self.send_message()
+
+    def send_message(self):
+        try:
+            message = self.messages.popleft()
+        except IndexError:  # it was sent before what was printed behind it
+            return
+        thread, args, kwargs = message
+        message.clear()
+        thread._really_send(*args, **kwargs)
+
+    def send_turn(self, stream, header, behind, texts):
+        try:
+            while behind and self.messages:
+                self.send_message()
+        finally:
+            message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
+            for hook in getattr(stream, "_hooks", ()):
+                message = message and hook(message)
+            if message and stream.pub_thread:
+                stream.session.send(stream.pub_thread, message, ident=stream.topic)
 
 
 printed = Printed()
@@ -150,7 +180,7 @@ def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which m
 def write_in_turn(stream, text, write=OutStream.write):
     if printed.forked or stream.echo is not None or stream.pub_thread is None or not isinstance(text, str):
         return write(stream, text)
-    printed.texts.append((stream, stream.parent_header, text))
+    printed.texts.append((stream, stream.parent_header, printed.last_message() if printed.messages else None, text))
     if not stream._flush_pending:
         stream._schedule_flush()
     printed.gathered += len(text) + 1

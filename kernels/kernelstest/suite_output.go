@@ -24,6 +24,7 @@ var outputCases = []suiteCase{
 	{"output that is on its way is not forgotten", real | inner, testOutputOnItsWay},
 	{"a cell costs no more than it must", real | inner, testCellCost},
 	{"stdout and stderr in their order", real | inner, testOrder},
+	{"what is printed behind a picture is shown behind it", real | inner, testPrintedBehind},
 	{"stdout and stderr take turns faster than they are read", real | inner, testTurns},
 	{"a destructor may print while the kernel sends", real | inner, testCollectedTurns},
 	{"a message that cannot be sent takes no other with it", real | inner, testFailingTurn},

@@ -1,6 +1,7 @@
 package kernelstest
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -39,6 +40,26 @@ if not (pid := os.fork()): print("forked", end="", file=sys.stderr); sys.stderr.
 _ = os.waitpid(pid, 0)
 print("half a pair \ud800")`,
 		"stdout first\nstdout program\nstderr between\nstdout system\nstdout program\nstderr between\nstdout system\nstderr seen\nstdout unsent \nstderr forked\nstdout half a pair \ufffd\n")
+}
+
+// testPrintedBehind prints behind a picture that still waits for the thread that sends, when the time comes to send what was printed.
+// That is shown behind the picture.
+func testPrintedBehind(f *suite) {
+	b := f.launch()
+	got, _ := b.streams(`
+import sys, threading
+go, stdout = threading.Event(), sys.stdout
+loop = stdout.pub_thread.io_loop
+print("before", flush=True)
+loop.add_callback(go.wait, 30)
+loop.add_callback(stdout._flush) # as a timer does it that was set by what was printed before
+display("picture"); print("behind"); print("warned", file=sys.stderr)
+stdout.session.send(stdout.pub_thread, "display_data", {"data": {"text/plain": "'later'"}, "metadata": {}}, parent=stdout.parent_header)
+print("last")
+go.set()`)
+	if want := "stdout before\ndisplay_data 'picture'\nstdout behind\nstderr warned\ndisplay_data 'later'\nstdout last\n"; got != want {
+		f.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // testTurns has both streams take turns more often than anybody reads, with a handler and a destructor that print at any time.
@@ -149,8 +170,8 @@ if lock: thread._tstate_lock = lock
 print(thread.is_alive(), not lock or lock.locked())`, "printed\nTrue True")
 }
 
-// streams runs code that must succeed and returns the lines of its streams, each behind its stream's name, and of how many messages
-// they were. A line that came in pieces is one.
+// streams runs code that must succeed and returns the lines of its streams, each behind its stream's name, with what it displayed
+// in between, and of how many messages the streams were. A line that came in pieces is one.
 func (b *box) streams(code string) (text string, messages int) {
 	b.f.Helper()
 	e := b.execute(code)
@@ -162,6 +183,12 @@ func (b *box) streams(code string) (text string, messages int) {
 			break
 		}
 		b.f.must(err)
+		if out.Kind == kernels.OutputDisplay {
+			var text string
+			b.f.must(json.Unmarshal(out.Data["text/plain"], &text))
+			fmt.Fprintf(&all, "%s %s\n", out.Kind, text)
+			continue
+		}
 		if out.Kind != kernels.OutputStream {
 			b.f.Fatalf("%+v", out)
 		}
