@@ -255,7 +255,7 @@ func (o *Output) fill(c outputContent) (err error) {
 
 // decodeBundle decodes a MIME bundle. Its values share the memory of text.
 func decodeBundle(text json.RawMessage) (bundle map[string]json.RawMessage, err error) {
-	if len(text) == 0 || string(text) == "null" {
+	if len(text) == 0 || jsontext.IsNull(text) {
 		return nil, nil
 	}
 	bundle = map[string]json.RawMessage{}

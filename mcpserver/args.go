@@ -85,7 +85,7 @@ func (a *arguments) unknown(name string, allowed []string) {
 // value returns an argument that is there and not null.
 func (a *arguments) value(name string) (json.RawMessage, bool) {
 	v, ok := a.values[name]
-	return v, ok && string(v) != "null"
+	return v, ok && !jsontext.IsNull(v)
 }
 
 // text returns a string argument, "" when it is absent.

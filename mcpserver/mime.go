@@ -120,7 +120,7 @@ func mimeText(value json.RawMessage) string {
 	if text, ok := jsontext.Text(value); ok {
 		return text
 	}
-	if string(value) == "null" {
+	if jsontext.IsNull(value) {
 		return ""
 	}
 	var lines []string

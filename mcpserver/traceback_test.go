@@ -1,6 +1,8 @@
 package mcpserver
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"cellblock/kernels"
@@ -79,5 +81,98 @@ func TestNodesTraceback(t *testing.T) {
 	}}, 0)
 	if want := "Cell In[2], line 1\n----> 1 f()\n  … 2 inner frames left out …\nFile node:fs:448, in readFileSync\nTypeError: no"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestOtherErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  kernels.ExecError
+		want string
+	}{
+		{"nothing", kernels.ExecError{}, ""},
+		{"name only", kernels.ExecError{Name: "KeyboardInterrupt"}, "KeyboardInterrupt"},
+		{"no traceback", kernels.ExecError{Name: "E", Value: "what"}, "E: what"},
+		{"another kernel's", kernels.ExecError{Name: "TypeError", Value: "x is not a function", Traceback: []string{
+			"\x1b[31mTypeError: x is not a function\x1b[0m\n    at <anonymous>:1:1\n    at run (node:vm:1)"}},
+			"TypeError: x is not a function\n    at <anonymous>:1:1\n    at run (node:vm:1)"},
+		{"in one piece", kernels.ExecError{Name: "E", Traceback: []string{"Traceback (most recent call last):\n  File \"x.py\", line 1, in f\nE: x"}},
+			"  File \"x.py\", line 1, in f\nE: x"},
+		{"says where it runs", kernels.ExecError{Name: "gaierror", Value: "[Errno -3] Temporary failure in name resolution"},
+			"gaierror: [Errno -3] Temporary failure in name resolution\nHint: " + network{}.hint()},
+		{"a client's own error", kernels.ExecError{Name: "httpx.ConnectError", Value: "[Errno -2] Name or service not known"},
+			"httpx.ConnectError: [Errno -2] Name or service not known\nHint: " + network{}.hint()},
+		{"a file of the user's machine", kernels.ExecError{Name: "FileNotFoundError", Value: "[Errno 2] No such file or directory: '/home/me/data.csv'"},
+			"FileNotFoundError: [Errno 2] No such file or directory: '/home/me/data.csv'\nHint: " + hintFiles},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := dump(render(kernels.Output{Kind: kernels.OutputError, Error: &tt.err}))
+			if tt.want != "" {
+				tt.want = text(tt.want)
+			}
+			if got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Of exceptions in libraries of which each quotes the one before, one is told.
+func TestQuotedErrorsAreToldOnce(t *testing.T) {
+	const cause, led = "[Errno -3] Temporary failure in name resolution", "\nThe above exception was the direct cause of the following exception:\n"
+	library := "File /usr/lib/python3/dist-packages/urllib3/x.py:3, in g()\n----> 3 g()"
+	connection := "<connection at 0x7f>: Failed to resolve 'a.example' (" + cause + ")"
+	pool := `Pool(host='a.example'): Max retries exceeded (Caused by NameResolutionError("` + connection + `"))`
+	e := kernels.ExecError{Name: "ConnectionError", Value: pool, Traceback: []string{
+		library, "gaierror: " + cause, led, library, "NameResolutionError: " + connection, led, library, "KeyError: 0", led,
+		library, "MaxRetryError: " + pool, led, "Cell In[1], line 1\n----> 1 get()", library, "ConnectionError: " + pool}}
+	want := "Cell In[1], line 1\n----> 1 get()\nFile /usr/lib/python3/dist-packages/urllib3/x.py:3, in g()\n----> 3 g()\nConnectionError: " + pool +
+		"\nBefore that, inside a library: KeyError: 0"
+	if got := errorText(e, 0); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestDeepTracebackIsThinned(t *testing.T) {
+	e := kernels.ExecError{Name: "E"}
+	for i := range 1000 {
+		e.Traceback = append(e.Traceback, fmt.Sprintf("Cell In[1], line %d, in f%d()\n----> %d f%d()", i, i, i, i+1))
+	}
+	e.Traceback = append(e.Traceback, "E: "+strings.Repeat("long ", 10_000))
+	got := errorText(e, 0)
+	for _, want := range []string{"line 0, in", "980 inner frames left out", "line 999, in", "E: long", "characters (0 lines) left out"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+	if n := len(got); n > 8000 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// A kernel may send as many links as it likes, and each is compared with all that are kept.
+func TestLongChainIsCutShort(t *testing.T) {
+	e := kernels.ExecError{Name: "E", Value: "end"}
+	for i := range 1000 {
+		e.Traceback = append(e.Traceback, "File /usr/lib/python3/dist-packages/x.py:3, in g()\n----> 3 g()", fmt.Sprintf("KeyError: %03d", i),
+			"\nThe above exception was the direct cause of the following exception:\n")
+	}
+	e.Traceback = append(e.Traceback, "Cell In[1], line 1\n----> 1 g()", "E: end")
+	got := errorText(e, 0)
+	if n := strings.Count(got, "Before that"); n != maxFrames || !strings.Contains(got, "E: end") {
+		t.Errorf("%d causes are told, want %d:\n%s", n, maxFrames, got)
+	}
+}
+
+// A line that quotes the data keeps its ends; a message of many lines stays whole.
+func TestLongLineOfAnError(t *testing.T) {
+	long := "Could not convert string '" + strings.Repeat("x", 4300) + "' to numeric"
+	got := errorText(kernels.ExecError{Name: "TypeError", Value: long, Traceback: []string{"TypeError: " + long}}, 0)
+	if len(got) > 700 || !strings.HasPrefix(got, "TypeError: Could not convert string 'xxx") || !strings.HasSuffix(got, "xxx' to numeric") {
+		t.Errorf("%d: %s", len(got), got)
+	}
+	many := strings.TrimSpace(strings.Repeat("a line of it\n", 100))
+	if got := errorText(kernels.ExecError{Name: "E", Value: many}, 0); !strings.Contains(got, many) {
+		t.Error(got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"cellblock/internal/jsontext"
 )
 
 // jsonType matches the MIME types whose values may be any JSON; of all others they are texts.
@@ -64,7 +66,7 @@ func bundleOf(data map[string]json.RawMessage) Object {
 // valueOf is a value that a kernel sent: most are texts, some of them large.
 func valueOf(raw json.RawMessage) any {
 	var text string
-	if json.Unmarshal(raw, &text) == nil && !isNull(raw) {
+	if json.Unmarshal(raw, &text) == nil && !jsontext.IsNull(raw) {
 		return text
 	}
 	var value any
@@ -73,8 +75,6 @@ func valueOf(raw json.RawMessage) any {
 	}
 	return value
 }
-
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // objectOf is metadata that a kernel sent; what is no object is none.
 func objectOf(raw json.RawMessage) Object {

@@ -2,9 +2,6 @@ package sessions_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,80 +9,8 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
-	"cellblock/kernels/kernelstest"
 	"cellblock/sessions"
-	"cellblock/sessions/storetest"
 )
-
-// life is one data folder and its kernels, over several processes.
-type life struct {
-	t     *testing.T
-	p     *sessions.FakeProvisioner
-	store *storetest.Memory
-	dir   string
-}
-
-func newLife(t *testing.T) *life {
-	return &life{t: t, p: &sessions.FakeProvisioner{}, store: storetest.NewMemory(), dir: t.TempDir()}
-}
-
-// start starts a process, which recovers, and returns the kernels that it has no use for.
-func (l *life) start(change ...func(*sessions.Config)) (*sessions.Manager, []kernels.Ref) {
-	l.t.Helper()
-	m := l.begin(change...)
-	unknown, err := m.Recover(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return m, unknown
-}
-
-// begin starts a process that does not recover.
-func (l *life) begin(change ...func(*sessions.Config)) *sessions.Manager {
-	l.t.Helper()
-	l.store = l.store.Another()
-	return sessions.NewTestManager(l.t, l.p, append([]func(*sessions.Config){with(l.store, l.dir)}, change...)...)
-}
-
-// idleSoon asks for alice's session, and once more when its kernel, which was found again, has had the time to answer.
-func idleSoon(t *testing.T, m *sessions.Manager, id string) (sessions.Info, error) {
-	t.Helper()
-	if info, err := m.Get(t.Context(), sessions.Alice, id); err != nil {
-		return info, err
-	}
-	synctest.Wait()
-	return m.Get(t.Context(), sessions.Alice, id)
-}
-
-// kill ends the process that runs as kill -9 does, as far as others can see.
-func (l *life) kill() {
-	synctest.Wait()
-	time.Sleep(time.Second / 2) // what is to be committed is
-	l.p.KillServer()
-	l.store.Kill()
-	l.store.Fail(fault.New(fault.Unavailable, "killed"))
-}
-
-// leave leaves kernels to the next process, and returns how many.
-func (l *life) leave(m *sessions.Manager) int {
-	l.t.Helper()
-	n, err := m.Leave(context.Background())
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.store.Close(); err != nil {
-		l.t.Fatal(err)
-	}
-	return n
-}
-
-func lines(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "line %d\n", i)
-	}
-	return b.String()
-}
 
 // Whether the server was killed or left, a session goes on with its kernel, its numbers and the cell that runs.
 func TestSessionsGoOnWithTheirKernels(t *testing.T) {
@@ -156,78 +81,6 @@ func TestDeathBeforeTheServerEndsIsTold(t *testing.T) {
 	}
 }
 
-// A cell's time counts from its start; one that ended while no server ran has not run out of it.
-func TestTimeoutGoesOnAfterARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t)
-		m, _ := l.start()
-		begun := time.Now()
-		for id, code := range map[string]string{"overdue": "sleep 1h", "ended": "steps 20"} {
-			r := sessions.Python(id, code)
-			r.Timeout = 30 * time.Second
-			sessions.StartCell(t, m, sessions.Alice, r)
-		}
-		time.Sleep(10 * time.Second)
-		l.kill()
-		time.Sleep(15 * time.Second)
-
-		m, _ = l.start()
-		e, _ := recalled(t, m, "overdue", 1)
-		r := sessions.WaitFor(t, e)
-		if took := time.Since(begun).Round(time.Second); !r.TimedOut || took != 30*time.Second || !r.Interrupt.VariablesKept {
-			t.Errorf("after %v it ended with %+v", took, r)
-		}
-		time.Sleep(time.Hour)
-		e, got := recalled(t, m, "ended", 1)
-		if r := sessions.WaitFor(t, e); r.TimedOut || r.Status != kernels.StatusOK || got != lines(20) {
-			t.Errorf("what had ended is told as %+v with %q", r, got)
-		}
-	})
-}
-
-// That cells have run where files had been put before is written down also when the server was killed during the first one.
-func TestFirstCellOfAnEarlierProcessIsNoted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t)
-		m, _ := l.start()
-		if _, _, err := m.WriteFile(t.Context(), sessions.Alice, "s", "a", nil); err != nil {
-			t.Fatal(err)
-		}
-		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "steps 20"))
-		time.Sleep(10 * time.Second)
-		label := func() string {
-			paths, _ := filepath.Glob(filepath.Join(l.dir, "workspaces", "*.json"))
-			if len(paths) != 1 {
-				t.Fatalf("the labels are %v", paths)
-			}
-			text, err := os.ReadFile(paths[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(text)
-		}
-		l.kill()
-		if text := label(); strings.Contains(text, "python") {
-			t.Fatalf("it was noted before: %s", text)
-		}
-		m, _ = l.start()
-		e, _ := recalled(t, m, "s", 1)
-		sessions.WaitFor(t, e)
-		if err := m.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if text := label(); !strings.Contains(text, `"language":"python"`) {
-			t.Errorf("the label is %s", text)
-		}
-	})
-}
-
-// movedStore gives out what was written as if the clock had been set since.
-type movedStore struct {
-	sessions.Store
-	by time.Duration
-}
-
 func (s movedStore) Unended(ctx context.Context, ref sessions.SessionRef) ([]sessions.StoredExecution, error) {
 	all, err := s.Store.Unended(ctx, ref)
 	for i, e := range all {
@@ -236,46 +89,6 @@ func (s movedStore) Unended(ctx context.Context, ref sessions.SessionRef) ([]ses
 		}
 	}
 	return all, err
-}
-
-// It does not matter for a cell's timeout that the clock is set while no server runs: the shim tells how long it has run.
-func TestTimeoutDoesNotGoByTheClock(t *testing.T) {
-	for _, by := range []time.Duration{0, time.Hour, -time.Hour} {
-		t.Run(by.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, store := kernelstest.NewProvisioner(), storetest.NewMemory()
-				defer p.StopAll()
-				first := newOnTheWire(t, p, store)
-				begun := time.Now()
-				r := sessions.Python("s", "sleep 1h")
-				r.Timeout = 30 * time.Second
-				sessions.StartCell(t, first, sessions.Alice, r)
-				time.Sleep(10 * time.Second)
-				if _, err := first.Leave(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := store.Close(); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(5 * time.Second)
-
-				second := newOnTheWire(t, p, movedStore{store.Another(), by})
-				defer shutdown(t, second)
-				if _, err := second.Recover(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Second)
-				e, _ := second.Execution(t.Context(), sessions.Alice, "s", 1)
-				if info := e.Info(); info.Duration.Round(time.Second) != 16*time.Second {
-					t.Errorf("after 16 s it has run for %v", info.Duration)
-				}
-				got := sessions.WaitFor(t, e)
-				if took := time.Since(begun).Round(time.Second); !got.TimedOut || took != 30*time.Second {
-					t.Errorf("after %v it ended with %+v", took, got)
-				}
-			})
-		})
-	}
 }
 
 // A cell of an earlier process is interrupted like any other.

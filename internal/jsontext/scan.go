@@ -37,6 +37,9 @@ func Members(object []byte, f func(name []byte, value json.RawMessage) error) er
 
 var null = []byte("null")
 
+// IsNull tells whether a value, without white space around it, is null: a member that is as good as absent.
+func IsNull(value []byte) bool { return bytes.Equal(value, null) }
+
 // The functions below return the index behind what they skip, -1 if it is not there.
 
 func skipSpace(b []byte, at int) int {

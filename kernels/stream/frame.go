@@ -201,8 +201,8 @@ func DecodeEvent(payload []byte) (uint64, Event, error) {
 	if len(payload) < 8 {
 		return 0, e, fmt.Errorf("%w: event of %d bytes", ErrMalformed, len(payload))
 	}
-	if len(payload) > 8+MaxJSON {
-		return 0, e, fmt.Errorf("event: %w: %d bytes of JSON, at most %d", ErrMalformed, len(payload)-8, MaxJSON)
+	if err := checkJSON(payload[8:]); err != nil {
+		return 0, e, fmt.Errorf("event: %w", err)
 	}
 	if err := jsontext.Members(payload[8:], e.member); err != nil {
 		return 0, Event{}, fmt.Errorf("event: %w: %w", ErrMalformed, err)
@@ -236,7 +236,7 @@ func (e *Event) member(name []byte, value json.RawMessage) error {
 }
 
 func (e *Event) setUsed(value json.RawMessage) error {
-	if isNull(value) {
+	if jsontext.IsNull(value) {
 		e.Used = nil
 		return nil
 	}
@@ -258,11 +258,8 @@ func (u *Used) member(name []byte, value json.RawMessage) error {
 	return nil
 }
 
-// isNull tells whether a member is as good as absent.
-func isNull(value json.RawMessage) bool { return string(value) == "null" }
-
 func setText(to *string, value json.RawMessage) error {
-	if isNull(value) {
+	if jsontext.IsNull(value) {
 		return nil
 	}
 	text, ok := jsontext.Text(value)
@@ -274,7 +271,7 @@ func setText(to *string, value json.RawMessage) error {
 }
 
 func setInt[T ~int | ~int64](to *T, value json.RawMessage) error {
-	if isNull(value) {
+	if jsontext.IsNull(value) {
 		return nil
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
@@ -293,11 +290,19 @@ func DecodeAck(payload []byte) (uint64, error) {
 // DecodeJSON decodes the payload of FrameHello, FrameWelcome, FrameRequest or FrameReply into v. One of more than MaxJSON
 // bytes is malformed.
 func DecodeJSON(payload []byte, v any) error {
-	if len(payload) > MaxJSON {
-		return fmt.Errorf("%w: %d bytes of JSON, at most %d", ErrMalformed, len(payload), MaxJSON)
+	if err := checkJSON(payload); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(payload, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+// checkJSON refuses what is too long to be read.
+func checkJSON(payload []byte) error {
+	if len(payload) > MaxJSON {
+		return fmt.Errorf("%w: %d bytes of JSON, at most %d", ErrMalformed, len(payload), MaxJSON)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func readEnvelope(raw []byte) (e envelope, bad *rpcError) {
 	members(raw, map[string]*json.RawMessage{
 		"jsonrpc": &e.version, "id": &e.id, "method": &method, "params": &e.params, "result": &e.result, "error": &e.failure,
 	})
-	if method == nil || string(method) == "null" {
+	if method == nil || jsontext.IsNull(method) {
 		return e, nil
 	}
 	name, ok := jsontext.Text(method)
@@ -150,7 +150,7 @@ func checkJSON(raw []byte) *rpcError {
 
 // readParams fills in what the params say.
 func (m *message) readParams() *rpcError {
-	if len(m.params) == 0 || string(m.params) == "null" {
+	if len(m.params) == 0 || jsontext.IsNull(m.params) {
 		return nil
 	}
 	if m.params[0] != '{' {
@@ -160,7 +160,7 @@ func (m *message) readParams() *rpcError {
 	members(m.params, map[string]*json.RawMessage{
 		"name": &name, "uri": &uri, "arguments": &m.arguments, "requestId": &cancels, "_meta": &meta,
 	})
-	if len(meta) > 0 && meta[0] != '{' && string(meta) != "null" {
+	if len(meta) > 0 && meta[0] != '{' && !jsontext.IsNull(meta) {
 		return refuse(mcp.INVALID_PARAMS, "params._meta must be an object")
 	}
 	m.name, m.uri = text(name), text(uri)
