@@ -90,12 +90,17 @@ func readBounded(r io.Reader, n int) ([]byte, error) {
 // Writer writes frames. Its methods may be called concurrently; each frame is one write of the carrier where it can be.
 // After an error the connection is of no further use.
 type Writer struct {
-	mu   sync.Mutex
-	w    io.Writer
-	head [lengthSize + 1 + messageHead]byte
-	bufs net.Buffers
-	lens []byte
+	mu    sync.Mutex
+	w     io.Writer
+	head  [lengthSize + 1 + messageHead]byte
+	bufs  net.Buffers
+	lens  []byte
+	small []byte // a small frame's bytes, in one piece
 }
+
+// maxSmall bounds the frames that are put together before they are written, in bytes: a request with its code mostly is less. It
+// bounds too what a resting connection holds for that.
+const maxSmall = 4 << 10
 
 // NewWriter returns a writer onto w. For a net.Conn it writes without copying.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
@@ -128,7 +133,7 @@ func (w *Writer) writeFrame(t FrameType, payload ...[]byte) error {
 	w.head[lengthSize] = byte(t)
 	w.bufs = append(w.bufs[:0], w.head[:lengthSize+1])
 	w.bufs = append(w.bufs, payload...)
-	return w.flush()
+	return w.flush(int64(size))
 }
 
 // WriteMessage writes m as a frame of type t, FrameSend or FrameMessage. It does not keep m.
@@ -155,13 +160,21 @@ func (w *Writer) WriteMessage(t FrameType, m Message) error {
 	binary.BigEndian.PutUint16(body[9:], uint16(len(m.Parts)))
 	w.bufs = append(w.bufs[:0], w.head[:], w.lens)
 	w.bufs = append(w.bufs, m.Parts...)
-	return w.flush()
+	return w.flush(size)
 }
 
-// flush writes what is gathered, in one write when it is small or the carrier can gather.
-func (w *Writer) flush() error {
-	bufs := w.bufs
-	_, err := bufs.WriteTo(w.w)
+// flush writes a frame of size bytes that is gathered, in one write when it is small or the carrier can gather. One that
+// cannot, because it is wrapped, would wake its reader with each part.
+func (w *Writer) flush(size int64) (err error) {
+	if bufs := w.bufs; size <= maxSmall {
+		w.small = w.small[:0]
+		for _, b := range bufs {
+			w.small = append(w.small, b...)
+		}
+		_, err = w.w.Write(w.small)
+	} else {
+		_, err = bufs.WriteTo(w.w)
+	}
 	clear(w.bufs[:cap(w.bufs)])
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,44 @@ func TestMessageRoundTrip(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A carrier that is wrapped gets each small frame in one write: its reader would wake for every part.
+func TestSmallFramesAreOneWrite(t *testing.T) {
+	var sent writes
+	w := NewWriter(&sent)
+	parts := [][]byte{[]byte("header"), []byte("{}"), {}, []byte("content")}
+	large := append(parts[:3:3], bytes.Repeat([]byte("x"), maxSmall))
+	for _, write := range []func() error{
+		func() error { return w.WriteMessage(FrameSend, Message{Channel: Shell, Parts: parts}) },
+		func() error { return w.WriteAck(7) },
+		func() error { return w.WriteMessage(FrameSend, Message{Channel: Shell, Parts: large}) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(sent); n < 3 || len(sent[2]) > maxSmall {
+		t.Errorf("%d writes", n)
+	}
+	r := NewReader(bytes.NewReader(slices.Concat(sent...)), 1<<20)
+	for i, want := range [][][]byte{parts, nil, large} {
+		f, err := r.ReadFrame()
+		if err != nil || i < 2 && len(f.Payload)+lengthSize+1 != len(sent[i]) {
+			t.Fatalf("frame %d of %d bytes: %v", i, len(f.Payload), err)
+		}
+		if m, err := DecodeMessage(f.Payload); want != nil && (err != nil || !slices.EqualFunc(m.Parts, want, bytes.Equal)) {
+			t.Errorf("frame %d: %v", i, err)
+		}
+	}
+}
+
+// writes keeps what is written, each write by itself.
+type writes [][]byte
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w = append(*w, bytes.Clone(p))
+	return len(p), nil
 }
 
 func TestWriterRefusesTooManyParts(t *testing.T) {
