@@ -107,7 +107,7 @@ func TestFoldedTurnsCount(t *testing.T) {
 	var offset int
 	fmt.Sscan(strings.SplitN(after, ")", 2)[0], &offset)
 	lines := strings.Split(before, "\n")
-	if last := lines[len(lines)-2]; !strings.HasSuffix(strings.TrimRight(whole.text.String()[:offset], "\n[stderr] w"), strings.TrimLeft(last, "0")) {
+	if last := lines[len(lines)-2]; !strings.HasSuffix(strings.TrimRight(whole.text.String()[:offset], "\n[] stderw"), strings.TrimLeft(last, "0")) {
 		t.Errorf("it reads on from %d, behind %q:\n%.300s", offset, last, got)
 	}
 }
