@@ -10,9 +10,6 @@ const maxTurns = 40
 type turn struct {
 	text   string
 	stderr bool
-	// again tells that an earlier turn has said the same, times how many later ones do.
-	again bool
-	times int
 }
 
 // turns returns the turns of the two ends as a terminal shows them.
@@ -35,7 +32,7 @@ func splitTurns(chunks []chunk) (turns []turn) {
 		for n < len(chunks) && chunks[n].stderr == chunks[0].stderr {
 			n++
 		}
-		turns = append(turns, turn{text: joinChunks(chunks[:n]), stderr: chunks[0].stderr})
+		turns = append(turns, turn{joinChunks(chunks[:n]), chunks[0].stderr})
 		chunks = chunks[n:]
 	}
 	return turns
@@ -61,7 +58,7 @@ func joinTurns(turns []turn) (joined []turn) {
 		for ; i < len(turns) && (turns[i].stderr == stderr || turns[i].text == ""); i++ {
 			b.WriteString(turns[i].text)
 		}
-		joined = append(joined, turn{text: b.String(), stderr: stderr})
+		joined = append(joined, turn{b.String(), stderr})
 	}
 	return joined
 }
@@ -69,9 +66,7 @@ func joinTurns(turns []turn) (joined []turn) {
 // pieces renders text of the streams.
 func (t *longText) pieces() []piece {
 	head, tail := t.turns()
-	markAgains(head)
-	markAgains(tail)
-	many := told(head)+told(tail) > maxTurns
+	many := len(head)+len(tail) > maxTurns
 	pieces := turnPieces(head, many)
 	if t.missing.none() {
 		return pieces
@@ -80,43 +75,18 @@ func (t *longText) pieces() []piece {
 	return append(pieces, turnPieces(tail, many)...)
 }
 
-// told is how many turns are left when what stderr says again is not told, and stdout goes on over it.
-func told(turns []turn) int {
-	n := len(turns)
-	for _, t := range turns {
-		if t.again {
-			n -= 2
-		}
-	}
-	return n
-}
-
 func turnPieces(turns []turn, many bool) (pieces []piece) {
 	for _, t := range turns {
-		for _, p := range t.pieces() {
+		var told []piece
+		if t.stderr {
+			told = foldRepeats(t.text)
+		} else {
+			told = textPieces(t.text, false)
+		}
+		for _, p := range told {
 			p.oneOfMany = many
 			pieces = append(pieces, p)
 		}
-	}
-	return pieces
-}
-
-func (t turn) pieces() []piece {
-	switch {
-	case !t.stderr:
-		return stdoutPieces(t.text)
-	case t.again:
-		return againPieces(t)
-	case t.times > 0:
-		return append(foldRepeats(t.text), betweenNote(t))
-	}
-	return foldRepeats(t.text)
-}
-
-func stdoutPieces(text string) []piece {
-	pieces := textPieces(text, false)
-	for i := range pieces {
-		pieces[i].stdout = true
 	}
 	return pieces
 }

@@ -20,6 +20,8 @@ type run struct {
 	recall context.CancelFunc
 	// unsent says, when sent is closed, why the cell did not reach the kernel.
 	unsent error
+	// first tells that the kernel has run none before.
+	first bool
 	// running is the cell in the kernel's client; nil when it did not get there. Valid once sent is closed.
 	running cell
 	// doubt tells that an earlier process was to send the cell, and nobody knows whether it did.
@@ -50,7 +52,7 @@ func (s *session) runCell(e *Execution) {
 	defer recall()
 	s.weighAgain()
 	e.begin(s.takeNews(e))
-	r := &run{s: s, e: e, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
+	r := &run{s: s, e: e, first: !s.kernel.used, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
 	client := s.kernel.client
 	s.manager.hands.run(func() { r.follow(ctx, sending, client) })
@@ -79,6 +81,9 @@ func (r *run) follow(ctx, sending context.Context, c client) {
 		r.running = running
 	}
 	close(r.sent)
+	if r.first {
+		r.s.saveNow() // the kernel works meanwhile
+	}
 	if err == nil {
 		r.hold()
 		r.drain(ctx)

@@ -77,7 +77,11 @@ func (r *run) gaugeWorkspace() (stop func()) {
 	// Most cells end before the first measurement is due, and cost no goroutine.
 	first := time.AfterFunc(time.Until(w.due()), func() {
 		defer close(stopped)
-		w.untilEnd(ctx)
+		select { // the cell goes first
+		case <-w.sent:
+			w.untilEnd(ctx)
+		case <-ctx.Done():
+		}
 	})
 	return func() {
 		cancel()

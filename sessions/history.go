@@ -160,10 +160,14 @@ func (s *session) flush(ctx context.Context) error {
 	return s.saver.flush(ctx, storeTime)
 }
 
-// generationBegan notes the kernel that runs now, without delay: one that the store does not know is nobody's to the next process,
-// which ends it.
+// generationBegan notes the kernel that runs now.
 func (s *session) generationBegan() {
 	s.save(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
+}
+
+// saveNow has what was noted saved without delay: a kernel that the store does not know is nobody's to the next process, which ends
+// it, whatever it has been given to do.
+func (s *session) saveNow() {
 	if s.saver != nil {
 		s.saver.now()
 	}

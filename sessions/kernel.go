@@ -133,7 +133,7 @@ func (s *session) kernelGone() bool {
 // start takes the next generation's kernel from the pool, or launches it and waits until it is ready. The error is a
 // *fault.Error; the session is then in Died and the next call tries again.
 func (s *session) start() error {
-	s.telling.Wait()
+	s.later.finish()
 	s.transition(Starting)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
 		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
@@ -168,6 +168,7 @@ func (s *session) launch(ctx context.Context) error {
 	s.kernel = &kernel{handle: handle}
 	s.keepHandle(handle)
 	s.generationBegan()
+	s.saveNow()
 	s.kernel.client, err = s.manager.connect(ctx, handle, kernels.Options{Late: s.addLate, Logger: s.log})
 	if err != nil {
 		return s.giveUp(ctx, err)
@@ -191,12 +192,12 @@ func (s *session) folderGiven(dir string, used, ran bool) {
 	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
 }
 
-// tellRan has the workspace's label tell that cells have run there, without anybody waiting for the disk: before the session
-// starts another kernel, or ends, that is done.
+// tellRan has the workspace's label tell that cells have run there, afterwards: before the session starts another kernel, or ends,
+// that is done.
 func (s *session) tellRan() {
 	if s.untold {
 		s.untold = false
-		s.telling.Go(func() { s.manager.workspaces.noteRan(s.key, s.choice.Language) })
+		s.later.add(func() { s.manager.workspaces.noteRan(s.key, s.choice.Language) })
 	}
 }
 

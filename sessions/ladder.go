@@ -162,6 +162,7 @@ func (s *session) restart(why string) bool {
 	s.kernel.used = false
 	s.transition(Starting)
 	s.generationBegan()
+	s.saveNow()
 	return true
 }
 

@@ -35,6 +35,7 @@ const maxMoved = 10_000
 type spareFolder struct {
 	name, dir string
 	lock      *flock.Flock
+	replaced  replaced // when it was given to a session, until letGo
 }
 
 // spare makes a folder for a kernel that has no session yet.
@@ -64,6 +65,7 @@ func (w *workspaces) spare() (*spareFolder, error) {
 // discard removes a folder that no session got. Nothing runs in it any more.
 func (w *workspaces) discard(f *spareFolder) {
 	defer f.lock.Close()
+	f.replaced.letGo()
 	if l, err := w.read(f.name); err == nil && l.Spare {
 		w.remove(f.name)
 	}
@@ -83,7 +85,8 @@ func (w *workspaces) remove(name string) {
 }
 
 // give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
-// k's folder before. After an error k has what it had, and the spare folder is of no use.
+// k's folder before. After an error k has what it had, and the spare folder is of no use; else letGo of what it replaced is for the
+// caller, when nobody waits for it.
 func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran bool, err error) {
 	defer w.places.lock(k)()
 	old, ok, err := w.find(k)
@@ -93,6 +96,7 @@ func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran boo
 	if err != nil {
 		return false, false, err
 	}
+	f.replaced.hold(w.labelPath(f.name))
 	if ok {
 		used, ran, err = w.giveFiles(k, old, f)
 	} else {
@@ -134,6 +138,7 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 	if err := w.announce(f.name, l); err != nil {
 		return false, false, err
 	}
+	f.replaced.hold(filepath.Join(w.root, old))
 	kept, err := w.finish(f.name, l)
 	if err == nil && kept != f.name {
 		err = errors.New("they cannot be moved")

@@ -247,7 +247,11 @@ func (s *session) takeOver(k *pooled, used, ran bool) {
 	k.late.to.Store(&late)
 	s.kernel = k.kernel
 	s.leadOut(k.kernel.client)
+	s.later.add(k.folder.replaced.letGo)
 	s.folderGiven(k.folder.dir, used, ran)
+	if !used {
+		s.gauge = gauge{at: time.Now()} // it is empty
+	}
 	s.keepHandle(k.kernel.handle)
 	s.generationBegan()
 }

@@ -100,6 +100,8 @@ func (s *session) rest() {
 		s.obey(o)
 	case <-cull:
 		s.cull()
+	case <-s.later.timer():
+		s.later.begin()
 	case <-again:
 		s.lookForKernelAgain()
 	}
@@ -191,7 +193,7 @@ func (s *session) everRan() bool {
 func (s *session) end() {
 	why := s.whyEnding()
 	s.failQueue(fault.New(why.kind, "%s before this cell ran", why.cause))
-	s.telling.Wait()
+	s.later.finish()
 	s.transition(Closed)
 	left, err := s.leave(why)
 	if !left {

@@ -42,7 +42,7 @@ type session struct {
 	found     *adopted // the cell that runs in a kernel that was found again, until it is followed
 	untouched bool     // what became of the kernel that an earlier process has left is not known
 	untold    bool     // the workspace's label may not tell yet that cells run there
-	telling   sync.WaitGroup
+	later     afterwards
 	checking  *checking // of the kernel that the pool would give the session, since it began; nil without
 	gauge     gauge
 	written   written

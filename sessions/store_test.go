@@ -394,6 +394,26 @@ func TestAKernelIsKnownAtOnce(t *testing.T) {
 	})
 }
 
+// So is one from the pool, which runs its first cell before anything of it is saved.
+func TestAPooledKernelIsKnownAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: storetest.NewMemory()}
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store, c.PoolSize = store, 1 })
+		defer m.Shutdown(context.Background())
+		m.StartPool()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := m.Stats().Pool.Ready["python"]; n != 1 || store.generations != 0 {
+			t.Fatalf("%d kernels in the pool, the store knows %d", n, store.generations)
+		}
+		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 10s"))
+		synctest.Wait() // no time passes
+		if store.generations != 1 {
+			t.Error("a kernel runs that the store does not know")
+		}
+	})
+}
+
 // counting counts commits, and the kernels that they tell of.
 type counting struct {
 	sessions.Store

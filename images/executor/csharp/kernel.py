@@ -42,8 +42,7 @@ class CSharpKernel(TerminalKernel):
     def send(self, run, command, code):
         self.program.begin(run)
         try:
-            if run.begun:
-                self.give(run, code, command)
+            self.give(run, code, command)
             self.wait(run)
         finally:
             self.program.end()
@@ -55,9 +54,10 @@ class CSharpKernel(TerminalKernel):
 
     def answer(self, run):
         if run.answer is None:
-            how = self.program.how_it_ended(run)
+            status = self.program.ended()
             self.launch()
-            raise Failure("ProcessEnded", f"the process of C# {how}: variables are lost, files are kept; a new one is there for the next cell")
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise Failure("ProcessEnded", f"it {how}: variables are lost, files are kept")
         return json.loads(base64.b64decode(run.answer))
 
     def conclude(self, run):
