@@ -45,6 +45,9 @@ var pythonPace string
 //go:embed python_plots.py
 var pythonPlots string
 
+//go:embed python_values.py
+var pythonValues string
+
 //go:embed python_kernel.py
 var pythonKernel string
 
@@ -52,7 +55,7 @@ var pythonKernel string
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
 	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPackages, pythonPace, pythonPlots, pythonKernel,
+	pythonInput, pythonPackages, pythonPace, pythonPlots, pythonValues, pythonKernel,
 }, "\n\n")
 
 // pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It

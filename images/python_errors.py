@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 
+import stack_data
 from IPython.core import ultratb
 
 group = getattr(builtins, "BaseExceptionGroup", ())  # before Python 3.11 there are none
@@ -38,6 +39,23 @@ class InspectOnce:
         return self.modules[file]
 
 
+def read_libraries_by_lines(source):
+    # To find what ran in a frame, IPython parses the whole file, which takes half a second for pandas': of a library's, the line says
+    # enough. A source that is no Python has lines only; this one says so of itself.
+    read, name = source.__init__, source.code_qualname
+
+    def read_lines(self, filename, lines):
+        library = LIBRARY.match(str(filename))
+        read(self, filename, ("?",) if library else lines)
+        if library:
+            self.text, self.lines = "".join(lines), [line.rstrip("\r\n") for line in lines]
+
+    def qualified_name(self, code):
+        return name(self, code) if self.tree else getattr(code, "co_qualname", code.co_name)
+
+    source.__init__, source.code_qualname = read_lines, qualified_name
+
+
 def suggestion(value, tb):
     # What Python itself adds to such an error where it prints one: ". Did you mean: 'head'?"
     if not isinstance(value, (AttributeError, ImportError, NameError)):
@@ -52,6 +70,7 @@ def suggestion(value, tb):
 def show_whole_errors(shell):
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
+    read_libraries_by_lines(stack_data.Source)
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
 
     def with_notes(etype, value, tb=None, *args, **options):

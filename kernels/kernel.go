@@ -38,7 +38,7 @@ type Kernelspec struct {
 type Limits struct {
 	// Memory is in bytes; swap is never added to it.
 	Memory int64 `json:"memory" koanf:"memory"`
-	// CPUs is in cores; it also sets the threads of BLAS and OpenMP.
+	// CPUs is in cores; it also sets the threads of BLAS and OpenMP: see ThreadEnv.
 	CPUs float64 `json:"cpus" koanf:"cpus"`
 	// PIDs bounds processes and threads.
 	PIDs int64 `json:"pids" koanf:"pids"`

@@ -7,11 +7,25 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// toBlocks writes pieces as blocks, one each. A line that says what is missing stands in the block before it, and the
-// text goes on behind it there. Where something was left out that can be read elsewhere, a link leads there.
+// toBlocks writes pieces as blocks, one each; of very many, all texts between two images are one. A line that says what is
+// missing stands in the block before it, and the text goes on behind it there. Where something was left out that can be read
+// elsewhere, a link leads there.
 func toBlocks(pieces []piece, at place) []mcp.Content {
+	blocks, linked := write(pieces, at)
+	if len(blocks) > maxBlocks {
+		for i := range pieces {
+			pieces[i].oneOfMany = true
+		}
+		blocks, linked = write(pieces, at)
+	}
+	if linked {
+		blocks = append(blocks, at.link())
+	}
+	return blocks
+}
+
+func write(pieces []piece, at place) (blocks []mcp.Content, linked bool) {
 	var texts blockTexts
-	linked := false
 	for _, p := range pieces {
 		switch {
 		case p.image != nil:
@@ -20,18 +34,14 @@ func toBlocks(pieces []piece, at place) []mcp.Content {
 		case !p.missing.none():
 			texts.addNote(p.missing.text(at.readOn(p.readable, texts.chars)), p.missing)
 			linked = linked || p.readable && at.links
-		case !p.again.none():
+		case p.folded:
 			texts.addNote(p.text, p.again)
 		case p.text != "":
 			texts.add(p)
 		}
 	}
 	texts.end()
-	blocks := joinMany(texts.blocks)
-	if linked {
-		blocks = append(blocks, at.link())
-	}
-	return blocks
+	return texts.blocks, linked
 }
 
 // blockTexts builds text blocks.
@@ -45,10 +55,10 @@ type blockTexts struct {
 
 func (t *blockTexts) add(p piece) {
 	switch {
+	case t.text.Len() > 0 && t.afterGap && p.stderr == t.last.stderr && p.stdout == t.last.stdout:
+		t.write(p.text)
 	case t.text.Len() > 0 && p.oneOfMany && t.last.oneOfMany:
 		t.addTurn(p)
-	case t.text.Len() > 0 && t.afterGap && p.stderr == t.last.stderr:
-		t.write(p.text)
 	default:
 		t.end()
 		t.write(markStderr(p))
@@ -56,22 +66,27 @@ func (t *blockTexts) add(p piece) {
 	t.last, t.afterGap = p, false
 }
 
-// addTurn writes one of many turns behind another. A mark at a line's begin is that line's; one on a line of its own lasts
-// until the next, so that stdout has one behind it.
+// addTurn writes one of many texts behind another. A mark at a line's begin is that line's; one on a line of its own lasts
+// until the next, so that what is not stderr's has one behind it.
 func (t *blockTexts) addTurn(p piece) {
 	if p.stderr || !t.last.stderr || !strings.Contains(t.last.text, "\n") {
 		t.write(markStderr(p))
 		return
 	}
-	before := t.chars
-	t.write(mark("stdout", p.text))
+	before, name := t.chars, "output"
+	if p.stdout {
+		name = "stdout"
+	}
+	t.write(mark(name, p.text))
 	t.chars = before + 1 + int64(utf8.RuneCountInString(p.text))
 }
 
-// addNote writes what stands for text that is not there.
+// addNote writes what stands for text that is not there, if anything does.
 func (t *blockTexts) addNote(note string, instead left) {
 	before := t.chars
-	t.write(note)
+	if note != "" {
+		t.write(note)
+	}
 	t.chars, t.afterGap = before+instead.chars, true
 }
 
@@ -110,28 +125,4 @@ func mark(stream, text string) string {
 		return "[" + stream + "]\n" + text
 	}
 	return "[" + stream + "] " + text
-}
-
-// joinMany joins neighbouring texts when there are very many blocks.
-func joinMany(blocks []mcp.Content) []mcp.Content {
-	if len(blocks) <= maxBlocks {
-		return blocks
-	}
-	var joined []mcp.Content
-	for _, block := range blocks {
-		text, isText := block.(mcp.TextContent)
-		if before, ok := last(joined).(mcp.TextContent); ok && isText {
-			joined[len(joined)-1] = mcp.NewTextContent(joinLines(before.Text, text.Text))
-			continue
-		}
-		joined = append(joined, block)
-	}
-	return joined
-}
-
-func last(blocks []mcp.Content) mcp.Content {
-	if len(blocks) == 0 {
-		return nil
-	}
-	return blocks[len(blocks)-1]
 }

@@ -46,17 +46,20 @@ const perBlock = 40
 // perTurn is what one of many turns costs beside its characters: its mark and its line end.
 const perTurn = 10
 
-// maxBlocks is how many text blocks are kept apart; of more, neighbours are joined.
+// maxBlocks is how many blocks a result may have whose texts are kept apart; of more, neighbours are joined.
 const maxBlocks = 64
 
 // piece is a part of a result on its way to a block: a text, an image, or a place where something is missing.
 type piece struct {
 	text   string
 	stderr bool
-	// oneOfMany tells that the text is a turn of streams that take many, which are one block.
+	// stdout tells that the text is of that stream. What is of neither is a value, a display or an error.
+	stdout bool
+	// oneOfMany tells that the text is one of many that are one block.
 	oneOfMany bool
-	// again is what the text stands for, which was told before it.
-	again left
+	// folded tells that the text, if there is any, is a note, and again is what has been told before and is left out here.
+	folded bool
+	again  left
 
 	image   *mcp.ImageContent
 	missing left

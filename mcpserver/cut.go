@@ -32,6 +32,8 @@ func (c *cutter) add(p piece) {
 	switch {
 	case !p.missing.none() && c.gap >= 0 && c.at < c.tail:
 		c.kept[c.gap].missing = c.kept[c.gap].missing.plus(p.missing)
+	case p.folded && c.at >= c.head && c.at < c.tail:
+		c.leave(p.again)
 	case p.text == "" || end <= c.head || c.at >= c.tail:
 		c.kept = append(c.kept, p)
 	default:
@@ -42,7 +44,7 @@ func (c *cutter) add(p piece) {
 
 // cut keeps the first head and the last tail characters of a piece, if these are more than none.
 func (c *cutter) cut(p piece, head, tail int) {
-	if !p.again.none() {
+	if p.folded {
 		c.leave(p.again)
 		return
 	}
@@ -69,7 +71,7 @@ func (c *cutter) leave(missing left) {
 // keep keeps a part of a piece's text.
 func (c *cutter) keep(p piece, part string) {
 	for _, kept := range textPieces(part, p.stderr) {
-		kept.oneOfMany = p.oneOfMany
+		kept.stdout, kept.oneOfMany = p.stdout, p.oneOfMany
 		c.kept = append(c.kept, kept)
 	}
 }

@@ -132,3 +132,20 @@ func TestRealQuestionsToNobody(t *testing.T) {
 		}
 	}
 }
+
+// No file of a library is parsed to tell of its frames, which takes half a second for pandas': the line and the function are known.
+func TestRealErrorsOfLibrariesAreQuick(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("l", "%%writefile own.py\nimport json\ndef read(text):\n    return json.loads(text)").expect(t, false)
+	w.run("l", `import ast
+parsed, parse = [], ast.parse
+def noted(source, filename='<unknown>', *args, **options):
+    if len(source) > 20:
+        parsed.append(str(filename))
+    return parse(source, filename, *args, **options)
+ast.parse = noted
+import own`).expect(t, false)
+	w.run("l", "own.read('{')").expect(t, true, "----> 1 own.read('{')\nFile /workspace/own.py:3, in read(text)\n----> 3     return json.loads(text)\n",
+		"inner frames left out", "in JSONDecoder.raw_decode(self, s, idx)\n", "self.scan_once(s, idx)\n", "JSONDecodeError: Expecting property name")
+	w.run("l", "sorted({f.rpartition('/')[2] for f in parsed if f.endswith(('own.py', '/decoder.py', '/json/__init__.py'))})").expect(t, false, "['own.py']")
+}

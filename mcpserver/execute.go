@@ -59,7 +59,7 @@ func (s *service) executeTool(language string) toolSpec {
 		return t
 	}
 	t.description = "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " " + s.networkNote() + ". It sees only the " +
+		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " " + s.usualNote() + ". It sees only the " +
 		"session's files, in /workspace. Long output is cut in the middle."
 	t.input = []mcp.ToolOption{
 		mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -14,6 +12,7 @@ import (
 	"cellblock/auth"
 	"cellblock/images"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -117,18 +116,12 @@ func (s *service) runsScript(ctx context.Context, owner sessions.Owner, r *sessi
 	_ = f.Close() // the kernel opens what it runs itself, and has what it gets
 	path := s.Sessions.PathInside(owner, r.SessionID, e.Path)
 	r.File, r.Args = e.Path, shellWords(args)
-	r.Code = strings.NewReplacer("{path}", literal(path), "{path:sh}", shellWord(path), "{args}", literal(append([]string{}, args...))).Replace(code)
+	r.Code = strings.NewReplacer("{path}", literal(path), "{path:sh}", words.ShellQuoted(path), "{args}", literal(append([]string{}, args...))).Replace(code)
 	return nil
 }
 
-// shellWord is a text as one word of a shell's, in which nothing is expanded.
-func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
 // maxShownArgs is how many characters of a script's arguments lists show.
 const maxShownArgs = 200
-
-// bareWord is a text that is one word of a shell's as it is.
-var bareWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // shellWords writes a script's arguments for people, as one would type them; of many their beginning.
 func shellWords(args []string) string {
@@ -137,16 +130,7 @@ func shellWords(args []string) string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		arg = shorten(arg, maxShownArgs)
-		switch {
-		case bareWord.MatchString(arg):
-			b.WriteString(arg)
-		case strings.ContainsFunc(arg, func(r rune) bool { return !strconv.IsPrint(r) }):
-			quoted := strings.ReplaceAll(strconv.Quote(arg), `\"`, `"`)
-			b.WriteString("$'" + strings.ReplaceAll(quoted[1:len(quoted)-1], "'", `\'`) + "'")
-		default:
-			b.WriteString(shellWord(arg))
-		}
+		b.WriteString(words.Shell(shorten(arg, maxShownArgs)))
 		if b.Len() > 4*maxShownArgs {
 			break
 		}

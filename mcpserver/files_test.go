@@ -163,14 +163,6 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-func TestShellWord(t *testing.T) {
-	for text, want := range map[string]string{`a b`: `'a b'`, "$(x)`y`\"": "'$(x)`y`\"'", `it's`: `'it'\''s'`} {
-		if got := shellWord(text); got != want {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
-}
-
 func TestReadLines(t *testing.T) {
 	const text = "one\ntwo\n\nfour\nfive"
 	for _, tt := range []struct {

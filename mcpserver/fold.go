@@ -12,6 +12,8 @@ const (
 	maxFoldLines = 40
 	// minFolded is how many bytes must be saved: what is short is told as it is.
 	minFolded = 200
+	// minAgain is how many bytes a turn must have that is told once when it comes between others.
+	minAgain = 80
 )
 
 // foldRepeats renders stderr's text, in which the same lines, as of a warning, may come again and again: once, with how often they come.
@@ -24,7 +26,7 @@ func foldRepeats(text string) (pieces []piece) {
 		if times > 0 {
 			again := leftOf(strings.Join(lines[i+n:i+n+n*times], ""))
 			pieces = append(pieces, textPieces(told.String(), true)...)
-			pieces = append(pieces, piece{text: foldNote(n, times), stderr: true, again: again})
+			pieces = append(pieces, piece{text: foldNote(n, times) + " …", stderr: true, folded: true, again: again})
 			told.Reset()
 		}
 		i += n + n*times
@@ -58,5 +60,38 @@ func foldNote(lines, times int) string {
 	if times > 1 {
 		often = words.Count(int64(times), "time") + " more"
 	}
-	return "… the same " + what + " " + often + " …"
+	return "… the same " + what + " " + often
+}
+
+// markAgains marks stderr's turns that say again what an earlier one has said, as a warning does that comes between prints. What is
+// short is told each time: it may be about the line before it.
+func markAgains(turns []turn) {
+	times := map[string]int{}
+	for _, t := range turns {
+		if t.stderr && len(t.text) >= minAgain {
+			times[t.text]++
+		}
+	}
+	first := map[string]bool{}
+	for i, t := range turns {
+		more := times[t.text] - 1
+		if !t.stderr || more*len(t.text) < minFolded {
+			continue
+		}
+		if turns[i].again = first[t.text]; !first[t.text] {
+			turns[i].times, first[t.text] = more, true
+		}
+	}
+}
+
+// againPieces stand for a turn that is told with an earlier one.
+func againPieces(t turn) []piece {
+	said := leftOf(strings.TrimRight(t.text, "\n"))
+	return []piece{{stderr: true, folded: true, again: said.plus(left{chars: int64(len("\n[stderr] ")), lines: 1})}}
+}
+
+// betweenNote says that a turn comes again behind others.
+func betweenNote(t turn) piece {
+	lines := strings.Count(strings.TrimRight(t.text, "\n"), "\n") + 1
+	return piece{text: foldNote(lines, t.times) + ", between what follows …", stderr: true, folded: true}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellblock/kernels"
+	"cellblock/sessions"
 )
 
 // A warning that comes again and again is told once. What differs, what is short, and stdout are told as they are.
@@ -33,6 +34,38 @@ func TestRepeatsAreFolded(t *testing.T) {
 	}
 }
 
+// A warning between prints is told once, too, and what was printed stands together. What is short is told at each place.
+func TestRepeatsBetweenPrintsAreFolded(t *testing.T) {
+	warning := "/lib/x.py:7: FutureWarning: " + strings.Repeat("x", 80) + "\n  warn(message)\n"
+	told := strings.TrimSpace(warning)
+	for name, tt := range map[string]struct {
+		often    int
+		between  string
+		want     string
+		finished string
+	}{
+		"a few":  {3, warning, text("fold 0", "[stderr]\n"+told+"\n… the same 2 lines 2 times more, between what follows …", "fold 1\nfold 2"), ""},
+		"many":   {100, warning, "… the same 2 lines 99 times more, between what follows …\n── text\nfold 1\nfold 2\nfold 3\n", "fold 98\nfold 99\n"},
+		"twice":  {2, "warning: " + strings.Repeat("x", 99) + "\n", "\n── text\nfold 1\n── text\n[stderr] warning", ""},
+		"short":  {100, "failed\n", "fold 0\n[stderr] failed\nfold 1\n[stderr] failed\n", "fold 99\n[stderr] failed\n"},
+		"differ": {3, "", "[stderr] " + strings.Repeat("y", 99) + "1\n── text\nfold 2\n", ""},
+	} {
+		var outs []kernels.Output
+		for i := range tt.often {
+			between := tt.between
+			if between == "" {
+				between = fmt.Sprintf("%s%d\n", strings.Repeat("y", 99), i)
+			}
+			outs = append(outs, stdout(fmt.Sprintf("fold %d\n", i)), stderr(between))
+		}
+		got := dump(render(append(outs, stdout("end\n"))...))
+		want := strings.TrimSuffix(tt.want, "\n")
+		if !strings.Contains(got, want) || !strings.Contains(got, tt.finished) || !strings.Contains(got, "end\n") {
+			t.Errorf("%s: it is told as %s", name, got)
+		}
+	}
+}
+
 // Where text is left out beside what is folded, the count and the place to read on are those of the whole.
 func TestFoldedTextCounts(t *testing.T) {
 	a := newArea()
@@ -53,6 +86,29 @@ func TestFoldedTextCounts(t *testing.T) {
 	shown := strings.Count(got[:strings.Index(got, "offset=")], "\n0000")
 	if want := len("[stderr] ") + (500+shown)*100; offset < want-20 || offset > want+20 {
 		t.Errorf("it reads on from %d, and %d is missing: %.800s", offset, want, got)
+	}
+}
+
+// A place to read on from behind what was folded is the same in the whole text.
+func TestFoldedTurnsCount(t *testing.T) {
+	a := newArea()
+	a.place = place{session: "s", execution: 3}
+	whole := transcript{to: 1 << 30}
+	whole.screen.out = whole.take
+	for i := range 1000 {
+		for _, out := range []kernels.Output{stdout(fmt.Sprintf("%099d\n", i)), stderr(strings.Repeat("w", 99) + "\n")} {
+			a.add(out)
+			whole.add(sessions.Numbered{Output: out})
+		}
+	}
+	whole.screen.flush()
+	got := dump(a.blocks(defaultBudget, bounds{}))
+	before, after, _ := strings.Cut(got, "offset=")
+	var offset int
+	fmt.Sscan(strings.SplitN(after, ")", 2)[0], &offset)
+	lines := strings.Split(before, "\n")
+	if last := lines[len(lines)-2]; !strings.HasSuffix(strings.TrimRight(whole.text.String()[:offset], "\n[] stderw"), strings.TrimLeft(last, "0")) {
+		t.Errorf("it reads on from %d, behind %q:\n%.300s", offset, last, got)
 	}
 }
 

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 		Provisioner: w.kernels, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{
 			"python": {RunFile: "print ran {path} {args}", Note: images.Python("").Note}},
 		Profiles: map[string]sessions.Profile{
-			"session":     {Limits: kernels.Limits{Memory: 2 << 30}},
+			"session":     {Limits: kernels.Limits{Memory: 2 << 30, CPUs: 2}},
 			"isolated":    {Limits: kernels.Limits{Memory: 512 << 20}, Once: true},
 			"development": {Limits: kernels.Limits{Memory: 4 << 30}, Network: egress.Policy{Mode: egress.Internet}},
 		},

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"cellblock/egress"
@@ -57,6 +58,26 @@ func networkText(p egress.Policy) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return "to " + text
+}
+
+// usualNote says what sessions have by themselves: "No network; 2 GiB memory, 2 cores". Programs inside that look for memory see the
+// host's.
+func (s *service) usualNote() string {
+	var has []string
+	limits := s.Sessions.Config().Profiles[sessions.DefaultProfile].Limits
+	if limits.Memory > 0 {
+		has = append(has, words.Bytes(limits.Memory)+" memory")
+	}
+	switch {
+	case limits.CPUs == 1:
+		has = append(has, "1 core")
+	case limits.CPUs > 0:
+		has = append(has, strconv.FormatFloat(limits.CPUs, 'g', 3, 64)+" cores")
+	}
+	if len(has) == 0 {
+		return s.networkNote()
+	}
+	return s.networkNote() + "; " + strings.Join(has, ", ")
 }
 
 // networkNote says what network sessions have by themselves, and whether others have one.

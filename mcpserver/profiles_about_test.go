@@ -13,7 +13,7 @@ import (
 func TestProfilesAreDescribed(t *testing.T) {
 	w := newWorld(t, func(c *sessions.Config) {
 		c.Profiles = map[string]sessions.Profile{
-			"session":  {Limits: kernels.Limits{Memory: 2 << 30}},
+			"session":  {Limits: kernels.Limits{Memory: 2 << 30, CPUs: 1.5}},
 			"isolated": {Limits: kernels.Limits{Memory: 512 << 20}, Once: true},
 			"lab": {Limits: kernels.Limits{Memory: 2 << 30}, Network: egress.Policy{Mode: egress.Hosts, Hosts: []string{"a.example", "b.example", "c.example"}},
 				Mounts: []kernels.Mount{{Target: "/data"}, {Target: "/out", Writable: true}}},
@@ -28,12 +28,18 @@ func TestProfilesAreDescribed(t *testing.T) {
 		}
 		return ""
 	}
-	if got := described(); !strings.Contains(got, "No network by default.") || !strings.HasSuffix(got, "\nisolated: for this call only, 512 MiB memory") {
+	if got := described(); !strings.Contains(got, "No network by default; 2 GiB memory, 1.5 cores.") || !strings.HasSuffix(got, "\nisolated: for this call only, 512 MiB memory") {
 		t.Errorf("to anybody: %s", got)
 	}
 	w.scopes = append(w.scopes, "profile:lab")
 	if got := described(); !strings.HasSuffix(got, "; lab: network to a.example, b.example and 1 more, /data, /out (writable)") {
 		t.Errorf("with its scope: %s", got)
+	}
+	for limits, want := range map[kernels.Limits]string{{}: "No network", {CPUs: 1}: "No network; 1 core", {Memory: 512 << 20}: "No network; 512 MiB memory"} {
+		w := newWorld(t, func(c *sessions.Config) { c.Profiles = map[string]sessions.Profile{"session": {Limits: limits}} })
+		if got := w.service.usualNote(); got != want {
+			t.Errorf("the limits %+v: %q", limits, got)
+		}
 	}
 	for mode, want := range map[egress.Mode]string{"": "No network", egress.None: "No network", egress.Internet: "Network: internet"} {
 		w := newWorld(t, func(c *sessions.Config) {

@@ -84,9 +84,12 @@ func runeOffset(s string, n int) int {
 	return len(s)
 }
 
-// cutMiddle returns s if it has at most n characters, else its head and tail with what is left out counted between.
+// minLeftOut is how many characters are not worth the line that says that they are missing.
+const minLeftOut = 60
+
+// cutMiddle returns s if it has at most n characters, or hardly more, else its head and tail with what is left out counted between.
 func cutMiddle(s string, n int) string {
-	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n+minLeftOut {
 		return s
 	}
 	head, tail := firstChars(s, n/2), lastChars(s, n-n/2)

@@ -176,3 +176,12 @@ func TestLongLineOfAnError(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What is hardly too long is told whole: the line that says what is missing would be longer.
+func TestHardlyTooLongIsNotCut(t *testing.T) {
+	for more, cut := range map[int]bool{0: false, minLeftOut: false, minLeftOut + 1: true} {
+		if got := cutMiddle(strings.Repeat("é", maxLine+more), maxLine); strings.Contains(got, "left out here") != cut {
+			t.Errorf("%d more: %q", more, got)
+		}
+	}
+}

@@ -10,6 +10,9 @@ const maxTurns = 40
 type turn struct {
 	text   string
 	stderr bool
+	// again tells that an earlier turn has said the same, times how many later ones do.
+	again bool
+	times int
 }
 
 // turns returns the turns of the two ends as a terminal shows them.
@@ -32,7 +35,7 @@ func splitTurns(chunks []chunk) (turns []turn) {
 		for n < len(chunks) && chunks[n].stderr == chunks[0].stderr {
 			n++
 		}
-		turns = append(turns, turn{joinChunks(chunks[:n]), chunks[0].stderr})
+		turns = append(turns, turn{text: joinChunks(chunks[:n]), stderr: chunks[0].stderr})
 		chunks = chunks[n:]
 	}
 	return turns
@@ -58,7 +61,7 @@ func joinTurns(turns []turn) (joined []turn) {
 		for ; i < len(turns) && (turns[i].stderr == stderr || turns[i].text == ""); i++ {
 			b.WriteString(turns[i].text)
 		}
-		joined = append(joined, turn{b.String(), stderr})
+		joined = append(joined, turn{text: b.String(), stderr: stderr})
 	}
 	return joined
 }
@@ -66,7 +69,9 @@ func joinTurns(turns []turn) (joined []turn) {
 // pieces renders text of the streams.
 func (t *longText) pieces() []piece {
 	head, tail := t.turns()
-	many := len(head)+len(tail) > maxTurns
+	markAgains(head)
+	markAgains(tail)
+	many := told(head)+told(tail) > maxTurns
 	pieces := turnPieces(head, many)
 	if t.missing.none() {
 		return pieces
@@ -75,18 +80,43 @@ func (t *longText) pieces() []piece {
 	return append(pieces, turnPieces(tail, many)...)
 }
 
+// told is how many turns are left when what stderr says again is not told, and stdout goes on over it.
+func told(turns []turn) int {
+	n := len(turns)
+	for _, t := range turns {
+		if t.again {
+			n -= 2
+		}
+	}
+	return n
+}
+
 func turnPieces(turns []turn, many bool) (pieces []piece) {
 	for _, t := range turns {
-		var told []piece
-		if t.stderr {
-			told = foldRepeats(t.text)
-		} else {
-			told = textPieces(t.text, false)
-		}
-		for _, p := range told {
+		for _, p := range t.pieces() {
 			p.oneOfMany = many
 			pieces = append(pieces, p)
 		}
+	}
+	return pieces
+}
+
+func (t turn) pieces() []piece {
+	switch {
+	case !t.stderr:
+		return stdoutPieces(t.text)
+	case t.again:
+		return againPieces(t)
+	case t.times > 0:
+		return append(foldRepeats(t.text), betweenNote(t))
+	}
+	return foldRepeats(t.text)
+}
+
+func stdoutPieces(text string) []piece {
+	pieces := textPieces(text, false)
+	for i := range pieces {
+		pieces[i].stdout = true
 	}
 	return pieces
 }

@@ -48,6 +48,22 @@ func TestLongTurnsInTurn(t *testing.T) {
 	}
 }
 
+// Of very many outputs the texts are one block, too, in which one can tell whose each is.
+func TestManyOutputs(t *testing.T) {
+	var outs []kernels.Output
+	for range maxBlocks {
+		outs = append(outs, display("text/plain", "shown"), stderr("warning:\n  why\n"), stdout("a\nb\n"), stderr("c\nd\n"))
+	}
+	want := strings.TrimRight(strings.Repeat("[output] shown\n[stderr]\nwarning:\n  why\n[stdout]\na\nb\n[stderr]\nc\nd\n", maxBlocks), "\n")
+	if got, want := dump(render(outs...)), text(strings.TrimPrefix(want, "[output] ")); got != want {
+		t.Errorf("they are told as %s", got)
+	}
+	outs = append(outs[:40], append([]kernels.Output{display("image/png", picture(4, 3, false))}, outs...)...)
+	if blocks := render(outs...); len(blocks) != 3 {
+		t.Errorf("around an image they are %d blocks", len(blocks))
+	}
+}
+
 // A progress bar is its last state, at its place, also where something is printed between its states.
 func TestBarsAmongPrints(t *testing.T) {
 	var outs []kernels.Output

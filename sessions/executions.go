@@ -3,11 +3,11 @@ package sessions
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // ExecutionInfo describes one cell of a session without its outputs.
@@ -57,17 +57,12 @@ func (e *Execution) Info() ExecutionInfo {
 	return info
 }
 
-// Title is what people are told that the cell does: its code, or which script that runs, with which arguments. A path that is no plain text
-// is quoted.
+// Title is what people are told that the cell does: its code, or which script that runs, with which arguments, as one would type them.
 func (i ExecutionInfo) Title() string {
 	if i.File == "" {
 		return i.Code
 	}
-	path := i.File
-	if strings.ContainsFunc(path, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		path = strconv.Quote(path)
-	}
-	return strings.TrimRight("run "+path+" "+i.Args, " ")
+	return strings.TrimRight("run "+words.Shell(i.File)+" "+i.Args, " ")
 }
 
 // Language is the language of the session that the cell runs in.

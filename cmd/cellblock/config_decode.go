@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/v2"
 
 	"cellblock/internal/fault"
 )
@@ -18,18 +17,21 @@ import (
 // origins say for each key where its value comes from: a file, a variable, a flag.
 type origins map[string]string
 
-// decode makes a Config of all values.
-func decode(k *koanf.Koanf, where origins) (*Config, error) {
+// decode makes a Config of all values, which are nested as in a file.
+func decode(all map[string]any, where origins) (*Config, error) {
 	var cfg Config
-	err := k.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: &cfg, WeaklyTypedInput: true, ErrorUnused: true,
+	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
+		Result: &cfg, TagName: "koanf", WeaklyTypedInput: true, ErrorUnused: true,
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
 			mapstructure.TextUnmarshallerHookFunc(),
 			decodeDuration,
 			decodeWhole,
 			mapstructure.StringToSliceHookFunc(",")),
-	}})
+	})
 	if err != nil {
+		return nil, fault.New(fault.Internal, "configuration: %w", err)
+	}
+	if err := decoder.Decode(all); err != nil {
 		return nil, where.explain(err)
 	}
 	return &cfg, nil

@@ -3,17 +3,14 @@ package main
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/knadh/koanf/maps"
 	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
 	"cellblock/internal/fault"
@@ -45,9 +42,10 @@ var foreignEnv = []string{"CELLBLOCK_CONFIG", "CELLBLOCK_TOKEN", "CELLBLOCK_URL"
 
 // loadConfig reads all layers and checks the result.
 func loadConfig(src sources) (*Config, error) {
-	k := koanf.New(".")
 	base := defaults()
-	maps.Copy(base, src.defaults)
+	for key, value := range src.defaults {
+		base[key] = value
+	}
 	known := make([]string, 0, len(base))
 	for key := range base {
 		known = append(known, key)
@@ -61,7 +59,7 @@ func loadConfig(src sources) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	where := origins{}
+	where, all := origins{}, map[string]any{}
 	for _, layer := range []struct {
 		values map[string]any
 		origin func(key string) string
@@ -80,18 +78,13 @@ func loadConfig(src sources) (*Config, error) {
 		if err := src.resolveEnvReferences(layer.values); err != nil {
 			return nil, err
 		}
-		if len(layer.values) == 0 {
-			continue // koanf goes over all keys again for each layer
-		}
-		if err := k.Load(confmap.Provider(layer.values, "."), nil); err != nil {
-			return nil, err
-		}
+		maps.Merge(maps.Unflatten(layer.values, "."), all)
 	}
-	cfg, err := decode(k, where)
+	cfg, err := decode(all, where)
 	if err != nil {
 		return nil, err
 	}
-	cfg.inherit(k.Exists)
+	cfg.inherit(func(key string) bool { return where[key] != "" })
 	return cfg, cfg.check()
 }
 
@@ -131,19 +124,21 @@ func (s sources) fromFile() (values map[string]any, path string, err error) {
 	if path == "" {
 		return nil, "", nil
 	}
-	k := koanf.New(".")
-	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, path, fault.New(fault.NotFound, "configuration: no file %s", path).
-				WithHint("Check --config and CELLBLOCK_CONFIG.")
-		}
-		var unread *fs.PathError
-		if errors.As(err, &unread) {
-			return nil, path, fault.New(fault.Invalid, "configuration: %w", err).WithHint("Check that it is a file that may be read.")
-		}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, path, fault.New(fault.NotFound, "configuration: no file %s", path).
+			WithHint("Check --config and CELLBLOCK_CONFIG.")
+	}
+	if err != nil {
+		return nil, path, fault.New(fault.Invalid, "configuration: %w", err).WithHint("Check that it is a file that may be read.")
+	}
+	nested, err := yaml.Parser().Unmarshal(text)
+	if err != nil {
 		return nil, path, explainYAML(path, err)
 	}
-	return k.All(), path, nil
+	maps.IntfaceKeysToStrings(nested)
+	values, _ = maps.Flatten(nested, nil, ".")
+	return values, path, nil
 }
 
 func envName(key string) string {

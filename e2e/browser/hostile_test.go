@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"cellblock/internal/words"
 )
 
 // breakout is the document of an output that tries all that a page could do to another, or to the network.
@@ -108,7 +110,7 @@ func TestNothingBreaksOut(t *testing.T) {
 	p.showCell(leading + 1)
 	p.hears("download.localhost")
 	for i, text := range injections {
-		p.untilCell(leading+2+i, "cell.querySelector('.code.script')?.innerText === "+quoted("run "+strings.ReplaceAll(text, "/", "")+".py"))
+		p.untilCell(leading+2+i, "cell.querySelector('.code.script')?.innerText === "+quoted("run "+words.Shell(strings.ReplaceAll(text, "/", "")+".py")))
 	}
 	p.checkNotOwned()
 	if where := eval[string](p, "location.pathname"); where != "/s/hostile" {

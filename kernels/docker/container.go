@@ -230,12 +230,7 @@ func (p plan) environment() []string {
 		env[name] = value
 	}
 	env["HOME"], env["USER"], env["LOGNAME"] = homeDir, "cellblock", "cellblock"
-	if cpus := p.spec.Limits.CPUs; cpus > 0 {
-		threads := strconv.Itoa(max(1, int(math.Ceil(cpus))))
-		for _, name := range threadVariables {
-			env[name] = threads
-		}
-	}
+	maps.Copy(env, kernels.ThreadEnv(p.spec.Limits.CPUs))
 	maps.Copy(env, p.spec.Kernelspec.Env)
 	maps.Copy(env, p.spec.Env)
 	entries := make([]string, 0, len(env))
@@ -244,6 +239,3 @@ func (p plan) environment() []string {
 	}
 	return entries
 }
-
-// threadVariables are where numeric libraries look for how many threads to start. They would count the host's cores.
-var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"}

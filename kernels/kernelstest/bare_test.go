@@ -107,9 +107,8 @@ func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
 	if err := os.Chown(dir, c.UID, c.GID); err != nil {
 		return nil, err
 	}
-	threads := strconv.Itoa(int(spec.Limits.CPUs + 0.999))
-	env := []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent", "OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads}
-	for _, more := range []map[string]string{spec.Kernelspec.Env, spec.Env} {
+	env := []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent"}
+	for _, more := range []map[string]string{kernels.ThreadEnv(spec.Limits.CPUs), spec.Kernelspec.Env, spec.Env} {
 		for k, v := range more {
 			env = append(env, k+"="+v)
 		}

@@ -99,6 +99,9 @@ func (r *Running) Begin(code, mark string) *kernels.Execution {
 	return e
 }
 
+// Workspace is the kernel's folder on this host.
+func (r *Running) Workspace() string { return r.box.spec.Workspace }
+
 // Interrupt interrupts what runs.
 func (r *Running) Interrupt(ctx context.Context) error { return r.box.client.Interrupt(ctx) }
 

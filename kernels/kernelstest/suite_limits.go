@@ -68,7 +68,7 @@ func testMemoryOfChild(f *suite) {
 
 func testThreads(f *suite) {
 	b := f.launch(func(s *kernels.Spec) { s.Limits.CPUs = 1.5 })
-	b.want("import os\nprint([os.environ.get(k) for k in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')])", "['2', '2']")
+	b.want("import os\nprint([os.environ.get(k) for k in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PYTHON_CPU_COUNT', 'LOKY_MAX_CPU_COUNT')])", "['2', '2', '2', '2']")
 }
 
 func testCPU(f *suite) {

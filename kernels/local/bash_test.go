@@ -4,6 +4,8 @@ package local
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +34,13 @@ func TestBashCells(t *testing.T) {
 		{"echo a; false", "a\n", "1"},
 		{"nosuchcommand", "bash: nosuchcommand: command not found\n", "127"},
 		{"printf '\\377\\303\\251\\000|'", "\\xff\u00e9\x00|", ""},
-		{"cat; read line; echo \"[$line]\"", "[]\n", ""}, // nobody is asked
+		// Nobody is asked, and what asks is told so, or finds the end of its input.
+		{"cat; read -p 'name? ' line; echo \"[$line] $?\"", "bash: read: nobody can answer here: put the value into the code\n[] 1\n", ""},
+		{"read line", "bash: read: nobody can answer here: put the value into the code\n", "1"},
+		{"read a b <<<'1 2'; while read -r c; do echo $a $b $c; done < <(echo 3); read -rd '' d <<<4; echo \"$? $d\"", "1 2 3\n1 4\n", ""},
+		{"for i in {1..20}; do read line </dev/tty; done; echo $?", "1\n", ""},
+		{"python3 -c \"import getpass\ntry: getpass.getpass('')\nexcept EOFError: print('asked')\"", "asked\n", ""},
+		{"printf '%s\\n' first last >pages; more -5 pages; bash -c 'more <pages'", "first\nlast\nfirst\nlast\n", ""},
 		{"for i in 1 2; do echo $i; break; done; return 4", "1\n", "4"},
 		{"stty sane 2>/dev/null; echo 'line ends stay'", "line ends stay\n", ""},
 		{"tput bold; echo plain", "plain\n", ""},
@@ -41,7 +49,7 @@ func TestBashCells(t *testing.T) {
 		{"f 3; pwd", "f 3 1\n/tmp\n", ""},
 		{"set -euo pipefail; a=([2]=b); false; echo never", "", "1"},
 		{"f ${a[2]}; echo after", "f b 1\nafter\n", ""},
-		{"kill -KILL $$", "", "it was killed by signal 9: variables, functions and directory are lost, files are kept"},
+		{"kill -KILL $$", "", "the shell was killed by signal 9: variables, functions and directory are lost, files are kept; a new one is there for the next cell"},
 		{"echo [$x]; pwd", "[]\n/workspace\n", ""},
 		{"exec 3>&1 >/dev/null; echo lost; exec >&3; echo back", "back\n", ""},
 		{"unset PROMPT_COMMAND; trap 'echo bye' EXIT; PS1='$ '; echo quiet", "quiet\n", ""},
@@ -54,6 +62,29 @@ func TestBashCells(t *testing.T) {
 		}
 		if strings.ReplaceAll(text, "$ ", "") != tt.text || failure != tt.failure {
 			t.Errorf("%s:\n%q, %q", tt.code, text, failure)
+		}
+	}
+}
+
+// A shell that ends between two cells is told of, and the next cell has a new one.
+func TestBashEndsBetweenCells(t *testing.T) {
+	k := kernelstest.Launch(t, bashSetup(t))
+	for _, tt := range []struct{ end, says, left string }{
+		{"kill -KILL", "the shell was killed by signal 9 before this cell, which did not run: variables, functions and directory are lost, files are kept", "[]"},
+		{"kill -HUP", "the shell was killed by signal 1 before this cell, which did not run; a new one has its variables", "[set]"},
+	} {
+		// What ends it waits for the end of the cell, whose file is removed then, and for the reader of a pipe.
+		k.Run("x=set; mkfifo over; { while [ -e $BASH_SOURCE ]; do sleep 0.01; done; " + tt.end + " $$; while kill -0 $$; do sleep 0.01; done; echo >over; } >/dev/null 2>&1 & disown")
+		over := filepath.Join(k.Workspace(), "over")
+		if _, err := os.ReadFile(over); err != nil {
+			t.Fatal(err)
+		}
+		_, result := k.Try("echo never")
+		if result.Error == nil || !strings.HasPrefix(result.Error.Value, tt.says) {
+			t.Errorf("%s: %+v", tt.end, result.Error)
+		}
+		if text := k.Run("echo [$x]; rm over"); text != tt.left+"\n" {
+			t.Errorf("%s: %q", tt.end, text)
 		}
 	}
 }

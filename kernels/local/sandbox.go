@@ -3,10 +3,11 @@ package local
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"cellblock/kernels"
 )
 
 // Where things are inside a sandbox.
@@ -173,13 +174,7 @@ func kernelEnv(home, path string, cpus float64, more ...map[string]string) []str
 		"TERM": "dumb", "SHELL": "/bin/sh", "MPLCONFIGDIR": home + "/.config/matplotlib",
 		"XDG_CACHE_HOME": home + "/.cache",
 	}
-	if cpus > 0 {
-		threads := strconv.Itoa(max(1, int(math.Ceil(cpus))))
-		for _, pool := range []string{"OMP", "OPENBLAS", "MKL", "NUMEXPR"} {
-			env[pool+"_NUM_THREADS"] = threads
-		}
-	}
-	for _, m := range more {
+	for _, m := range append([]map[string]string{kernels.ThreadEnv(cpus)}, more...) {
 		for k, v := range m {
 			env[k] = v
 		}

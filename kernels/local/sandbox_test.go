@@ -108,13 +108,13 @@ func TestReadSystem(t *testing.T) {
 func TestKernelEnv(t *testing.T) {
 	for cpus, threads := range map[float64]string{0.5: "1", 1: "1", 1.5: "2", 2: "2"} {
 		env := kernelEnv("/run/home", "/bin", cpus, map[string]string{"A": "spec", "B": "spec"}, map[string]string{"A": "own"})
-		for _, want := range []string{"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads, "A=own", "B=spec", "HOME=/run/home", "LANG=C.UTF-8"} {
+		for _, want := range []string{"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads, "PYTHON_CPU_COUNT=" + threads, "A=own", "B=spec", "HOME=/run/home", "LANG=C.UTF-8"} {
 			if !slices.Contains(env, want) {
 				t.Errorf("%v CPUs: no %s in %v", cpus, want, env)
 			}
 		}
 	}
-	if env := kernelEnv("/h", "/bin", 0); slices.ContainsFunc(env, func(s string) bool { return strings.Contains(s, "THREADS") }) {
+	if env := kernelEnv("/h", "/bin", 0); slices.ContainsFunc(env, func(s string) bool { return strings.Contains(s, "THREADS") || strings.Contains(s, "CPU") }) {
 		t.Error("threads bounded without a limit:", env)
 	}
 	if env := kernelEnv("/h", "/bin", 1, map[string]string{"OMP_NUM_THREADS": "7"}); !slices.Contains(env, "OMP_NUM_THREADS=7") {

@@ -19,7 +19,9 @@ from terminal import App, Failure, TerminalKernel
 VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
 
-# What a shell runs first. Functions of ours are named so that nobody's are taken for them.
+# What a shell runs first. Of the functions, two stand for what waits for a person: "read" says why it gets nothing where it reads
+# what a cell has for its input, and "more", which asks for keys wherever it is, is what shows all at once.
+OURS = {"__cellblock_save", "read", "more"}
 SETUP = r"""
 set +o history; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
 __cellblock_save() {
@@ -34,6 +36,19 @@ __cellblock_save() {
   } >STATE.new 2>/dev/null && command mv STATE.new STATE
 }
 trap __cellblock_save EXIT
+read() {
+  builtin read "$@" || {
+    local status=$?
+    [[ ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: nobody can answer here: put the value into the code' >&2
+    return "$status"
+  }
+}
+more() {
+  local word files=()
+  for word; do [[ $word == [-+]* ]] || files+=("$word"); done
+  command cat -- "${files[@]}"
+}
+export -f more
 """
 
 
@@ -84,7 +99,7 @@ class BashKernel(TerminalKernel):
         except OSError:
             pass
         if run.answer is None:
-            return self.replace()
+            return self.replace(run)
         status = int(run.answer)
         if status == 130 and run.interrupted is not None:
             raise Failure("KeyboardInterrupt", "")
@@ -96,14 +111,16 @@ class BashKernel(TerminalKernel):
         signal = f" (ended by signal {status - 128})" if 128 < status < 128 + 65 else ""
         raise Failure("ExitStatus", f"{status}{signal}")
 
-    def replace(self):
+    def replace(self, run):
         """Starts another shell after the last has ended, with what that knew."""
-        status = self.program.ended()
+        status, how = self.program.ended(), self.program.how_it_ended(run)
         self.launch()
         if not os.path.exists(self.state):
-            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-            raise Failure("ShellEnded", f"it {how}: variables, functions and directory are lost, files are kept")
+            lost = "variables, functions and directory are lost, files are kept"
+            raise Failure("ShellEnded", f"the shell {how}: {lost}; a new one is there for the next cell")
         self.hidden(f"source {shlex.quote(self.state)} 2>/dev/null; rm -f {shlex.quote(self.state)}")
+        if not run.begun:
+            raise Failure("ShellEnded", f"the shell {how}; a new one has its variables, functions and directory")
         if status != 0:
             self.fail(status)
         return None
@@ -123,7 +140,7 @@ class BashKernel(TerminalKernel):
         entries = [self.describe(name) for name in listed]
         for line in functions:
             name = line.rpartition(" ")[2]
-            if name and name != "__cellblock_save":
+            if name and name not in OURS:
                 entries.append({"name": name, "type": "function"})
         answer = {"variables": entries, "more": len(names) - len(listed)}
         return {VARIABLES: json.dumps(answer), "text/plain": f"{len(entries)} variables"}

@@ -42,7 +42,8 @@ class CSharpKernel(TerminalKernel):
     def send(self, run, command, code):
         self.program.begin(run)
         try:
-            self.give(run, code, command)
+            if run.begun:
+                self.give(run, code, command)
             self.wait(run)
         finally:
             self.program.end()
@@ -54,10 +55,9 @@ class CSharpKernel(TerminalKernel):
 
     def answer(self, run):
         if run.answer is None:
-            status = self.program.ended()
+            how = self.program.how_it_ended(run)
             self.launch()
-            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-            raise Failure("ProcessEnded", f"it {how}: variables are lost, files are kept")
+            raise Failure("ProcessEnded", f"the process of C# {how}: variables are lost, files are kept; a new one is there for the next cell")
         return json.loads(base64.b64decode(run.answer))
 
     def conclude(self, run):

@@ -16,6 +16,7 @@ import re
 import secrets
 import select
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -32,6 +33,9 @@ from ipykernel.kernelbase import Kernel
 MARK = b"\x1e"  # begins and ends a mark
 WORD = 16  # characters of a mark's word
 LONGEST_MARK = 1 << 20
+
+END_OF_INPUT = b"\x04"  # typed at a terminal
+ENDS = 256  # questions that are answered so, until the next cell
 
 CHUNK = 1 << 16  # bytes that go into one message at most
 LULL = 0.004  # seconds that more output is waited for before a message goes
@@ -56,6 +60,7 @@ class Run:
         self.answer = None  # the mark's text; None: the program has ended
         self.done = threading.Event()
         self.interrupted = None  # when
+        self.begun = False  # the program was there to get the code
 
     def finish(self, answer):
         if not self.done.is_set():
@@ -84,6 +89,7 @@ class Program:
         self.send = send  # takes text and the request that it belongs to
         self.master, self.slave = os.openpty()
         os.set_blocking(self.master, False)
+        fcntl.ioctl(self.master, termios.TIOCPKT, struct.pack("i", 1))  # what is read tells when input was thrown away, too
         self.calm()
         self.process = None
         self.input = None  # the pipe by which it gets code
@@ -102,6 +108,11 @@ class Program:
         mode[2] = termios.CS8 | termios.CREAD | (mode[2] & termios.CBAUD if hasattr(termios, "CBAUD") else 0)
         mode[3] = termios.ISIG | termios.ICANON
         termios.tcsetattr(self.slave, termios.TCSANOW, mode)
+
+    def end_input(self):
+        """Lets whatever asks at the terminal, as for a password, find the end of its input: nobody sits there."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self.master, END_OF_INPUT * ENDS)
 
     def start(self, argv, env, input_fd=0):
         """Starts the program; it reads code from the descriptor input_fd, 0 or 3."""
@@ -150,13 +161,23 @@ class Program:
         """Tells how the program has ended: its status, negative for a signal; None while it runs."""
         return self.process.poll()
 
+    def how_it_ended(self, run):
+        """Says how the program has ended, by whose end a run was over."""
+        status = self.process.poll()
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return how if run.begun else how + " before this cell, which did not run"
+
     def begin(self, run):
         with self.lock:
             self.run = run
             self.words = [*self.words[-7:], run.word]
+            run.begun = self.process.poll() is None
             if run.sink is None:
                 self.parent = run.parent
+            if not run.begun:
+                run.finish(None)
         self.calm()
+        termios.tcflush(self.slave, termios.TCIFLUSH)  # the reader hears of it and ends the input anew
 
     def end(self):
         with self.lock:
@@ -184,6 +205,11 @@ class Program:
                     continue
                 except OSError:
                     return  # the kernel ends
+                kind, data = data[0], data[1:]
+                if kind & termios.TIOCPKT_FLUSHREAD:
+                    self.end_input()
+                if not data:
+                    continue
                 first = first or time.monotonic()
                 pending += data
             if pending and (not ready or len(pending) >= CHUNK or MARK in data or time.monotonic() >= first + HURRY):
@@ -348,7 +374,8 @@ class TerminalKernel(Kernel):
         """Runs code in the program to its end."""
         self.program.begin(run)
         try:
-            self.give(run, code)
+            if run.begun:
+                self.give(run, code)
             self.wait(run)
         finally:
             self.program.end()
