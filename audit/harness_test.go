@@ -20,7 +20,7 @@ var testKey = []byte("a key for tests")
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func openLog(t *testing.T, dir string, change ...func(*Options)) *Log {
+func openLog(t testing.TB, dir string, change ...func(*Options)) *Log {
 	t.Helper()
 	o := Options{Path: filepath.Join(dir, "audit.jsonl"), Key: testKey, Logger: quiet}
 	for _, c := range change {
@@ -34,14 +34,14 @@ func openLog(t *testing.T, dir string, change ...func(*Options)) *Log {
 }
 
 // written makes a log of n lines and returns its folder.
-func written(t *testing.T, n int, change ...func(*Options)) string {
+func written(t testing.TB, n int, change ...func(*Options)) string {
 	t.Helper()
 	dir := t.TempDir()
 	writeMore(t, dir, n, change...)
 	return dir
 }
 
-func writeMore(t *testing.T, dir string, n int, change ...func(*Options)) {
+func writeMore(t testing.TB, dir string, n int, change ...func(*Options)) {
 	t.Helper()
 	l := openLog(t, dir, change...)
 	l.Required = true // one write each

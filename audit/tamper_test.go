@@ -121,3 +121,33 @@ func olderHead(dir string, files []string) error {
 	}
 	return os.Remove(files[2])
 }
+
+// Whatever is in the place of a log, either it begins with all that was written, or Verify says that something is wrong.
+func FuzzVerify(f *testing.F) {
+	whole := written(f, 3)
+	head, err := os.ReadFile(filepath.Join(whole, "audit.jsonl.head"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(whole, "audit.jsonl"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	f.Add(text)
+	f.Add(rest)
+	f.Add(append(rest, first...))
+	f.Add(append(text, `{"seq":4,"before":"`...))
+	f.Add([]byte("{\"seq\":18446744073709551615}\n{}\n[]\n\n\xff"))
+	f.Fuzz(func(t *testing.T, put []byte) {
+		dir := t.TempDir()
+		for name, content := range map[string][]byte{"audit.jsonl": put, "audit.jsonl.head": head} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := verified(t, dir); len(r.Problems) == 0 && !bytes.HasPrefix(put, text) {
+			t.Errorf("%q is said to hold: %+v", put, r)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -312,4 +313,32 @@ func TestFaultsKeepTheirText(t *testing.T) {
 	if got := fault.Text(notAnAddress("x\x1b[31m")); strings.Contains(got, "\x1b") || !strings.Contains(got, "Hint: ") {
 		t.Error(got)
 	}
+}
+
+// An address that is read names what it says: within bounds, and in its usual spelling it is the same again.
+func FuzzAddresses(f *testing.F) {
+	for _, uri := range []string{notebookURI("s"), outputURI("s", 1) + "?offset=0&limit=5", "cellblock://sessions/s/executions/2/outputs/3", fileURI("s", "a b/ü%.csv") + "?offset=7",
+		"cellblock://sessions/s/log", "cellblock://sessions//files//", "cellblock://sessions/s/files/../x?offset=-1", "cellblock://u@sessions/s/notebook#x", "cellblock://sessions/%2f/executions/9223372036854775808/output"} {
+		f.Add(uri)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		a, err := parseAddress(uri, maxPage)
+		switch {
+		case err != nil && fault.KindOf(err) != fault.NotFound:
+			t.Errorf("%q: %v", uri, err)
+		case err == nil && (a.index < 0 || a.offset < 0 || a.limit < 1 || a.limit > maxPage || (a.execution < 1) != (a.part != "")):
+			t.Errorf("%q is read as %+v", uri, a)
+		}
+		file, err := parseFileURI(uri)
+		if err != nil {
+			if fault.KindOf(err) != fault.NotFound {
+				t.Errorf("%q: %v", uri, err)
+			}
+			return
+		}
+		again, err := parseFileURI(fileURI(url.PathEscape(file.session), file.path))
+		if err != nil || file.offset < 0 || again.session != file.session || again.path != file.path {
+			t.Errorf("%q is read as %+v, and its usual spelling as %+v: %v", uri, file, again, err)
+		}
+	})
 }

@@ -58,3 +58,16 @@ func TestVariablesOfALanguageThatCannotTell(t *testing.T) {
 		t.Errorf("another owner: %v", err)
 	}
 }
+
+// Whatever a kernel answers is a description or an error that says what to do instead.
+func FuzzVariables(f *testing.F) {
+	f.Add([]byte(`{"v":{"status":"ok","data":{"` + images.VariablesType + `":"{\"variables\":[{\"name\":\"x\",\"type\":\"int\"}],\"more\":2}"}}}`))
+	f.Add([]byte(`{"v":{"status":"error","ename":"\ud800","evalue":null}}`))
+	f.Add([]byte(`{"v":{"status":"ok","data":{"` + images.VariablesType + `":"{\"variables\":null,\"more\":-1}"}}}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		v, err := readVariables(kernels.Result{Status: kernels.StatusOK, UserExpressions: answer})
+		if err != nil && (fault.KindOf(err) != fault.Unavailable || fault.Hint(err) == "") || err == nil && v.Variables == nil {
+			t.Errorf("%q: %+v, %v", answer, v, err)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package filetype
 
 import (
+	"mime"
 	"strings"
 	"testing"
 )
@@ -38,4 +39,19 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
+}
+
+// Whatever a file holds, its type can be sent as one, and a text in one encoding is none in another.
+func FuzzOf(f *testing.F) {
+	for _, seed := range []string{"", "a", "\xff\xfea\x00b\x00", "\x89PNG\r\n\x1a\n", "Z\xfcrich\n", "%PDF-1.7\n", "\x00a\x00b"} {
+		f.Add("x.png", []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, name string, head []byte) {
+		if _, _, err := mime.ParseMediaType(Of(name, head)); err != nil {
+			t.Errorf("%q, %q: %v", name, head, err)
+		}
+		if encoding := Encoding(head); encoding != "" && LooksLikeText(head) {
+			t.Errorf("%q is text in UTF-8, and in %s", head, encoding)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,33 @@ func TestReadArchive(t *testing.T) {
 	if err := readArchive(bytes.NewReader(archive[:700]), "/", "kernel.json", files); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut off: %v", err)
 	}
+}
+
+// What a folder of an image holds is within bounds and below that folder, whoever made the image.
+func FuzzReadArchive(f *testing.F) {
+	for _, name := range []string{"kernels/a/kernel.json", "../../kernel.json", "/kernel.json", "kernels/ü/kernel.json"} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 2, Format: tar.FormatPAX, PAXRecords: map[string]string{"TEST.x": "y"}}); err != nil {
+			f.Fatal(err)
+		}
+		if _, err := w.Write([]byte("{}")); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		files := map[string][]byte{}
+		_ = readArchive(bytes.NewReader(archive), "/usr/share", "kernel.json", files)
+		for name, data := range files {
+			if !strings.HasPrefix(name, "/usr/share/") || path.Base(name) != "kernel.json" || path.Clean(name) != name || len(data) > maxImageFile {
+				t.Errorf("%q of %d bytes", name, len(data))
+			}
+		}
+		if len(files) > maxImageFiles {
+			t.Errorf("%d files", len(files))
+		}
+	})
 }
 
 func TestImages(t *testing.T) {
