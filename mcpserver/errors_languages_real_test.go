@@ -62,6 +62,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a function that calls itself", "f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nf(50)", "In f(50)\nIn f(n - 1)\n    [... 49 more calls like this one ...]\nError in f(n - 1): deep"},
 		{"a warning", "f <- function() { warning('take care'); c(1.5, NA) }\nf()", "[stderr]\nWarning message in f():\n“take care”\n[1] 1.5  NA"},
 		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
+		{"no package", "library(nothere)", "Error in library(nothere): there is no package called ‘nothere’\nHint: nothere is not installed, and the kernel has no network to install it: " +
+			"use what is there (rownames(installed.packages()) lists it). Other packages are installed on the server's host, by its operator."},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})
 	if got := run("stop(strrep('x', 20000))").String(); len(got) > 2*maxMessage || strings.Count(got, "Error") != 1 {
@@ -93,7 +95,7 @@ func TestRealErrorsOfCSharp(t *testing.T) {
 		{"a cause", "try { int.Parse(\"q\"); }\ncatch (Exception e) { throw new Exception(\"outer\", e); }",
 			"at System.Int32.Parse (System.String s)\nSystem.FormatException: Input string was not in a correct format.\n" +
 				"The above exception was the direct cause of the following exception:\nSystem.Exception: outer"},
-		{"what a library is made of", "File.ReadAllText(\"/nowhere/x\")", "at System.IO.File.ReadAllText (System.String path)\nSystem.IO.DirectoryNotFoundException: Could not find a part of the path \"/nowhere/x\"."},
+		{"what a library is made of", "File.ReadAllText(\"/nowhere/x\")", "at System.IO.File.ReadAllText (System.String path)\nSystem.IO.DirectoryNotFoundException: Could not find a part of the path \"/nowhere/x\".\nHint: " + filesHint(`Directory.GetFiles(".")`)},
 		{"a method that calls itself", "class R { public static int F(int a) { if (a == 0) throw new Exception(\"deep\"); return F(a - 1) + 1; } }\nR.F(50)",
 			"at R.F (System.Int32 a)\n[... 50 more calls like this one ...]\nSystem.Exception: deep"},
 		{"a warning", "int unused;\n1 + 1", "2"},

@@ -13,16 +13,15 @@ import (
 	"cellblock/sessions"
 )
 
-const (
-	hintFiles = "The kernel sees the files of its session, in /workspace (os.listdir() lists them), and none of the user's machine: " +
+// filesHint is for a file that is not there. Code of the language that lists files is in it.
+func filesHint(list string) string {
+	return "The kernel sees the files of its session, in /workspace (" + list + " lists them), and none of the user's machine: " +
 		"what is not there must be written there first."
-	hintNodeFiles = "The kernel sees the files of its session, in /workspace (fs.readdirSync('.') lists them), and none of the user's machine: " +
-		"what is not there must be written there first."
-)
+}
 
 // noNetwork is what programs print where there is no network, of which they make no exception.
 var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
-	"unable to resolve host", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
+	"unable to resolve host", "Could not resolve hostname", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
 	"Proxy response (403)", "(cellblock: "}
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
@@ -30,6 +29,12 @@ var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./
 
 // optional is what pandas, and others after its manner, say of a package that only some of what they do needs.
 var optional = regexp.MustCompile("(?:Missing optional dependency '|Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)|^`Import ([A-Za-z][A-Za-z0-9._-]*)`")
+
+// missingLibrary is what R says of a package that is not there, in any locale's quotes; missingFile of a file, in a warning.
+var (
+	missingLibrary = regexp.MustCompile(`there is no package called ['‘]([A-Za-z][A-Za-z0-9.]*)['’]`)
+	missingFile    = regexp.MustCompile(`cannot open file '[^'\n]*': No such file or directory`)
+)
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
@@ -60,6 +65,10 @@ func errorHint(e kernels.ExecError, within bounds) string {
 	case missingPackage.MatchString(e.Value):
 		name := clean(missingPackage.FindStringSubmatch(e.Value)[1])
 		return within.network.missing(name, "npm install "+name+" in the workspace", "in Node, or put modules into the workspace")
+	case missingLibrary.MatchString(e.Value):
+		return within.rHint(missingLibrary.FindStringSubmatch(e.Value)[1])
+	case strings.Contains(e.Value, "unable to install packages"): // R says so where it may not write
+		return cmp.Or(within.installHint(), "R's own libraries cannot be written to: "+rInstall("…")+" installs into the workspace.")
 	case strings.HasSuffix(name, "MemoryError"):
 		if within.memory > 0 {
 			return "The kernel may use " + words.Bytes(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
@@ -69,9 +78,11 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		containsAny(e.Value, noNetwork):
 		return within.network.hint()
 	case name == "FileNotFoundError":
-		return hintFiles
+		return filesHint("os.listdir()")
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
-		return hintNodeFiles
+		return filesHint("fs.readdirSync('.')")
+	case name == "FileNotFoundException", name == "DirectoryNotFoundException": // of .NET
+		return filesHint(`Directory.GetFiles(".")`)
 	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "):
 		return within.writableHint()
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
@@ -85,6 +96,16 @@ func (b bounds) pythonHint(name string) string {
 	name = clean(name)
 	return b.network.missing(name, "%pip install "+name, "there (importlib.metadata.distributions() lists it), or put a pure "+
 		"Python module into the workspace")
+}
+
+// rHint is for a package of R that is not there.
+func (b bounds) rHint(name string) string {
+	return b.network.missing(clean(name), rInstall(name), "there (rownames(installed.packages()) lists it)")
+}
+
+// rInstall is code that installs where an unprivileged kernel may write.
+func rInstall(name string) string {
+	return `dir.create("library"); .libPaths("library"); install.packages("` + name + `")`
 }
 
 // printedHint is the hint for a failure of which the outputs alone tell: a shell command, pip among them, fails without
@@ -102,6 +123,10 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 		switch {
 		case containsAny(text.Text, noNetwork):
 			hint = within.network.hint()
+		case missingFile.MatchString(text.Text):
+			hint = filesHint("list.files()")
+		case missingLibrary.MatchString(text.Text):
+			hint = within.rHint(missingLibrary.FindStringSubmatch(text.Text)[1])
 		default:
 			hint = cmp.Or(hint, within.spaceHint(text.Text))
 		}

@@ -144,6 +144,40 @@ func TestHintOfNode(t *testing.T) {
 	}
 }
 
+// What R and C# say of what is not there.
+func TestHintOfRAndCSharp(t *testing.T) {
+	internet := network{mode: egress.Internet}
+	for _, tt := range []struct {
+		name, value string
+		network     network
+		want        string
+	}{
+		{"ERROR", "there is no package called ‘zoo’", network{}, "zoo is not installed, and the kernel has no network to install it: use what is there (rownames(installed.packages())"},
+		{"ERROR", "there is no package called 'data.table'", internet, `install.packages("data.table")`},
+		{"ERROR", "there is no package called “zoo”", network{}, ""},
+		{"ERROR", "unable to install packages", network{}, "Nothing can be installed, as the kernel has no network"},
+		{"ERROR", "unable to install packages", internet, `.libPaths("library")`},
+		{"System.Net.WebException", "Error: NameResolutionFailure", network{}, "no network"},
+		{"System.IO.FileNotFoundException", "Could not find file \"/workspace/a.csv\"", network{}, "Directory.GetFiles"},
+		{"System.IO.DirectoryNotFoundException", "Could not find a part of the path \"/home/me\".", network{}, "none of the user's machine"},
+	} {
+		got := errorHint(kernels.ExecError{Name: tt.name, Value: tt.value}, bounds{network: tt.network})
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+	for said, want := range map[string]string{
+		"[stderr]\nWarning message in file(file, \"rt\"):\n“cannot open file '/home/me/x.csv': No such file or directory”": "list.files()",
+		"Loading required package: abc\n“there is no package called ‘abc’”":                                                "abc is not installed",
+		"“package ‘lobstr’ is not available for this version of R":                                                         "Nothing can be installed",
+		"URL 'https://example.com/x.csv': status was 'Could not resolve hostname'":                                         "no network",
+	} {
+		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, nil, bounds{manager: packages.Apt}); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+}
+
 // A cell in which a command failed says so once, before its last line, although nothing was raised.
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

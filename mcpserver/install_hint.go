@@ -7,10 +7,11 @@ import (
 	"cellblock/images/packages"
 )
 
-// noInstall is what pip, and noRoot what apt and dpkg print where they can install nothing.
+// noInstall is what pip and R, and noRoot what apt and dpkg print where they can install nothing.
 var (
-	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip"}
-	noRoot    = []string{"/var/lib/dpkg/lock", "/var/lib/apt/lists/", "/var/cache/apt/", "dpkg: error: requested operation requires superuser privilege"}
+	noInstall = []string{"No matching distribution found for ", "error: externally-managed-environment", "No module named pip",
+		"is not available for this version of R"}
+	noRoot = []string{"/var/lib/dpkg/lock", "/var/lib/apt/lists/", "/var/cache/apt/", "dpkg: error: requested operation requires superuser privilege"}
 )
 
 // missingProgram is what bash, and a system's plain shell, say of a program that they cannot find.

@@ -103,7 +103,7 @@ func TestOtherErrors(t *testing.T) {
 		{"a client's own error", kernels.ExecError{Name: "httpx.ConnectError", Value: "[Errno -2] Name or service not known"},
 			"httpx.ConnectError: [Errno -2] Name or service not known\nHint: " + network{}.hint()},
 		{"a file of the user's machine", kernels.ExecError{Name: "FileNotFoundError", Value: "[Errno 2] No such file or directory: '/home/me/data.csv'"},
-			"FileNotFoundError: [Errno 2] No such file or directory: '/home/me/data.csv'\nHint: " + hintFiles},
+			"FileNotFoundError: [Errno 2] No such file or directory: '/home/me/data.csv'\nHint: " + filesHint("os.listdir()")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := dump(render(kernels.Output{Kind: kernels.OutputError, Error: &tt.err}))
