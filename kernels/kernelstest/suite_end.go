@@ -18,6 +18,7 @@ import (
 var endCases = []suiteCase{
 	{"item 4: the kernel's exit is noticed within a second", carried, testKernelExit},
 	{"item 4: a kernel that kills itself", real, testKernelKill},
+	{"an earlier cell's words are not a kernel's last", real, testLastWords},
 	{"item 4: the container's exit is noticed within a second", carried, testContainerExit},
 	{"stop is quick for a kernel that obeys", plain, testStopPolite},
 	{"stop ladder: a kernel that is busy gets TERM", real, testStopTerm},
@@ -57,6 +58,17 @@ func testKernelKill(f *suite) {
 	f.soon(e.Done(), "the kernel's death")
 	if r := e.Result(); r.Death == nil || r.Death.Exit == nil || r.Death.Exit.Signal != "SIGKILL" || r.Death.OOM {
 		f.Errorf("result %+v, death %+v", r, r.Death)
+	}
+}
+
+func testLastWords(f *suite) {
+	b := f.launch()
+	b.want("import os, subprocess\nsubprocess.run(['sh', '-c', 'echo earlier words >&2']).returncode", "earlier words\n0")
+	b.want("1", "1")
+	e := b.execute("os._exit(3)")
+	f.soon(e.Done(), "the kernel's exit")
+	if r := e.Result(); r.Death == nil || r.Death.Cause != "the kernel exited with status 3" {
+		f.Errorf("death %+v", r.Death)
 	}
 }
 

@@ -101,7 +101,7 @@ type asking struct {
 	came  time.Time
 }
 
-// note remembers a message if it is an execute_request.
+// note remembers a message if it is an execute_request, and forgets what the kernel's process has said before it.
 func (s *Shim) note(m stream.Message) {
 	if m.Channel != stream.Shell {
 		return
@@ -113,6 +113,9 @@ func (s *Shim) note(m stream.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = asking{strings.Clone(id), time.Now()}
+	if s.kernel != nil {
+		s.kernel.console.forget()
+	}
 }
 
 // executeRequest returns the msg_id of a message on shell, if that is an execute_request.

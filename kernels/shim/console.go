@@ -16,7 +16,7 @@ import (
 const consoleSize = 8 << 10
 
 // console reads what the kernel process writes to its own stdout and stderr (not what cells print: that comes over
-// IOPub) and keeps the end. Its reader goroutine ends with close.
+// IOPub) and keeps the end of what came since the last cell was sent. Its reader goroutine ends with close.
 type console struct {
 	r    *os.File
 	done chan struct{}
@@ -58,6 +58,13 @@ func (c *console) keep(p []byte) {
 	if len(c.end) > 2*consoleSize {
 		c.end = append(c.end[:0], c.end[len(c.end)-consoleSize:]...)
 	}
+}
+
+// forget drops what has been written until now. What a cell's programs wrote long ago are no last words.
+func (c *console) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = c.end[:0]
 }
 
 // close reads what is in the pipe and returns the end of it all. It does not wait for processes that still hold the
