@@ -42,6 +42,9 @@ var pythonPackages string
 //go:embed python_pace.py
 var pythonPace string
 
+//go:embed python_pages.py
+var pythonPages string
+
 //go:embed python_plots.py
 var pythonPlots string
 
@@ -55,7 +58,7 @@ var pythonKernel string
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
 	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPackages, pythonPace, pythonPlots, pythonValues, pythonKernel,
+	pythonInput, pythonPackages, pythonPace, pythonPages, pythonPlots, pythonValues, pythonKernel,
 }, "\n\n")
 
 // pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It

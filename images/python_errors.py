@@ -67,18 +67,29 @@ def suggestion(value, tb):
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
 
 
+def warnings_of_cells(compiler):
+    # A cell's code is in a file that nobody has ever seen: "/tmp/ipykernel_16/339234766.py:3: UserWarning: …". Its number is not told,
+    # as a session counts on over kernels; the line itself stands below.
+    def in_words(message, category, filename, lineno, line=None, describe=warnings.formatwarning):
+        said = describe(message, category, filename, lineno, line)
+        return said.replace(filename, "<cell>", 1) if filename in getattr(compiler, "_filename_map", ()) else said
+
+    warnings.formatwarning = in_words
+
+
 def show_whole_errors(shell):
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
     read_libraries_by_lines(stack_data.Source)
+    warnings_of_cells(shell.compile)
+    ultratb.FAST_THRESHOLD = float("inf")  # lines from which on IPython tells less of all frames, as files took long to read
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
 
     def with_notes(etype, value, tb=None, *args, **options):
         for one in chained(value):
             BaseException.with_traceback(one, without_kernel(one.__traceback__))
         ultratb.inspect = InspectOnce()
-        cells = getattr(shell.compile, "_filename_map", {})
-        lines = [in_common_form(line, cells) for line in describe(etype, value, without_kernel(tb), *args, **options)]
+        lines = describe(etype, value, without_kernel(tb), *args, **options)
         more = suggestion(value, tb)
         for i in reversed(range(len(lines) if more else 0)):
             if COLOUR.sub("", lines[i]).endswith(f"{etype.__name__}: {value}"):

@@ -41,16 +41,3 @@ def without_kernel(tb):
     for step in reversed(kept):
         made = types.TracebackType(made, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return made
-
-
-def in_common_form(text, cells):
-    # Where a file has more than 10,000 lines, as some of pandas' have, IPython understands no code: it names cells by files,
-    # and functions not at all. cells are their numbers by those files.
-    head, _, body = text.partition("\n")
-    place = re.fullmatch(r"(\S.*) in \?\(.*\)", COLOUR.sub("", head))
-    line = re.search(r"^-*> ?(\d+)", COLOUR.sub("", body), re.MULTILINE)
-    if not place or not line:
-        return text
-    if place[1] in cells:
-        return f"Cell In[{cells[place[1]]}], line {line[1]}\n{body}"
-    return f"File {place[1]}:{line[1]}\n{body}"

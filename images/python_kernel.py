@@ -13,6 +13,7 @@ class App(IPKernelApp):
         own_output_to_own_cell(self.kernel.shell)
         show_whole_errors(self.kernel.shell)
         fill_lines_with_values(self.kernel.shell)
+        show_pages(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
         ask_after_output(self.kernel)

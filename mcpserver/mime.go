@@ -30,13 +30,16 @@ const maxSVG = 4000
 // bundleText returns the form of a bundle that says most to a reader of text. kept says where forms are that he cannot
 // read.
 func bundleText(data mimeBundle, kept string) string {
+	text := plain(mimeText(data["text/plain"]))
 	if mime := firstOf(data, "text/markdown", "text/latex"); mime != "" {
-		return plain(mimeText(data[mime]))
+		if marked := plain(mimeText(data[mime])); mime == "text/markdown" || !saysAsMuch(text, marked) {
+			return marked
+		}
+		return text
 	}
 	if value, ok := data["application/json"]; ok {
 		return plain(compact(value))
 	}
-	text := plain(mimeText(data["text/plain"]))
 	if text != "" && !IsPlaceholder(text) {
 		return joinLines(text, unreadable(data, isChart, kept))
 	}
@@ -47,6 +50,12 @@ func bundleText(data mimeBundle, kept string) string {
 		return plain(svg)
 	}
 	return joinLines(text, unreadable(data, anyForm, kept))
+}
+
+// saysAsMuch tells whether a text is better to read than the LaTeX of the same: a table is, and a formula that is shorter so, as code
+// for one is.
+func saysAsMuch(text, latex string) bool {
+	return text != "" && !IsPlaceholder(text) && (len(text) <= len(latex) || strings.Contains(latex, `\begin{tabular}`))
 }
 
 func anyForm(string) bool { return true }

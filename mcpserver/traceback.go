@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -68,6 +69,7 @@ type traceback struct {
 	// begin is where the lines of the last exception begin, if all of its frames are a library's; else -1.
 	begin int
 	inner []string // messages of exceptions that a library dealt with
+	magic string   // the cell magic that has run last, "%%bash"
 }
 
 var (
@@ -102,6 +104,11 @@ func (t *traceback) addFrame(lines []string) {
 		end++
 	}
 	f.body = running(lines[1:end])
+	if len(f.body) > 0 {
+		var magic string
+		f.body[0], magic = asMagic(f.body[0])
+		t.magic = cmp.Or(magic, t.magic)
+	}
 	if !frames.Kernel(lines[0]) {
 		t.frames = append(t.frames, f)
 	}
@@ -134,7 +141,16 @@ func (t *traceback) message(lines []string) {
 		t.begin = len(t.lines)
 	}
 	t.endException()
+	lines[0] = withoutScript(said(lines[0]), t.magic)
 	t.lines = append(t.lines, cutMessage(strings.Join(lines, "\n")))
+}
+
+// said is a message's first line, without the colon of an exception that says nothing.
+func said(line string) string {
+	if name, only := strings.CutSuffix(strings.TrimRight(line, " "), ":"); only && !strings.Contains(name, " ") {
+		return name
+	}
+	return line
 }
 
 // tellInner tells of the exceptions inside libraries: after the user's own frames, which say more to him. Libraries often quote
@@ -150,7 +166,8 @@ func (t *traceback) tellInner() {
 
 // essence is what others would quote of an exception's message: without the exception's name, unless it says too little then.
 func essence(message string) string {
-	if _, said, _ := strings.Cut(message, ": "); len(said) >= 16 {
+	_, said, _ := strings.Cut(message, ": ")
+	if key := strings.HasPrefix(said, "'") && strings.HasSuffix(said, "'") && len(said) >= 6; key || len(said) >= 16 {
 		return said
 	}
 	return message

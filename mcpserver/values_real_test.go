@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+// A warning of a cell's code names no file that nobody has seen.
+func TestRealWarnings(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("w", "import warnings\ndef f():\n    warnings.warn('careful')\nf()").expect(t, false, "[stderr]\n<cell>:3: UserWarning: careful\n  warnings.warn('careful')\n[session")
+	w.run("w", "%%writefile own.py\nimport warnings\nwarnings.warn('careful')").expect(t, false)
+	w.run("w", "import own").expect(t, false, "/workspace/own.py:2: UserWarning: careful\n  warnings.warn('careful')\n[session")
+}
+
 // Values that nobody has printed stand in full lines where they are short, and otherwise as IPython has them.
 func TestRealValues(t *testing.T) {
 	w := newRealWorld(t)
@@ -21,6 +29,7 @@ func TestRealValues(t *testing.T) {
 		{"itself", "x = []\nx.append(x)\nx", "[[...]]\n["},
 		{"a single one", "('x' * 80,)", "('" + strings.Repeat("x", 80) + "',)\n["},
 		{"none", "[]", "[]\n["},
+		{"a page of help", "len?", "Signature: len(obj, /)\nDocstring: Return the number of items in a container.\nType:      builtin_function_or_method\n["},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("v", tt.code).expect(t, false, tt.want) })
 	}
