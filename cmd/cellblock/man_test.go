@@ -80,12 +80,13 @@ func TestVersionIsStamped(t *testing.T) {
 
 func TestBillOfMaterials(t *testing.T) {
 	var out bytes.Buffer
-	err := writeSBOM(&out, &debug.BuildInfo{Deps: []*debug.Module{
+	err := writeSBOM(&out, &debug.BuildInfo{Path: "cellblock/cmd/cellblock-shim", GoVersion: "go1.2.3", Main: debug.Module{Version: "v0.1.0"}, Deps: []*debug.Module{
 		{Path: "example.org/a", Version: "v1.2.3", Sum: "h1:x="},
 		{Path: "example.org/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0"}},
-	}})
+	}}, false)
 	var doc struct {
 		BOMFormat  string
+		Metadata   struct{ Component component }
 		Components []component
 	}
 	if err == nil {
@@ -94,5 +95,21 @@ func TestBillOfMaterials(t *testing.T) {
 	if err != nil || doc.BOMFormat != "CycloneDX" || len(doc.Components) != 3 || doc.Components[1].PURL != "pkg:golang/example.org/a@v1.2.3" ||
 		doc.Components[2].Name != "example.org/new" || doc.Components[1].Properties[0].Value != "h1:x=" {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+	if c := doc.Metadata.Component; c.Name != "cellblock-shim" || c.Version != "v0.1.0" || doc.Components[0].PURL != "pkg:golang/stdlib@1.2.3" {
+		t.Errorf("%+v, %+v", c, doc.Components[0])
+	}
+}
+
+// What is said of another program is read in it: it may be older than this one, and for another system.
+func TestVersionOfAnotherProgram(t *testing.T) {
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := debug.ReadBuildInfo()
+	is := settings(info)
+	if said := ran(t, "version", this); !strings.HasPrefix(said, filepath.Base(info.Path)+" ") || !strings.Contains(said, "("+info.GoVersion+", "+is["GOOS"]+"/"+is["GOARCH"]+")") {
+		t.Errorf("%q", said)
 	}
 }

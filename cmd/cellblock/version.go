@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +27,10 @@ func newVersion() *cobra.Command {
 				return err
 			}
 			if sbom {
-				return writeSBOM(cmd.OutOrStdout(), info)
+				return writeSBOM(cmd.OutOrStdout(), info, len(args) == 0)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "cellblock %s (%s, %s/%s)%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, stamp(info))
+			p := programOf(info, len(args) == 0)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%s, %s/%s)%s\n", p.name, p.version, p.compiler, p.os, p.arch, stamp(info))
 			return nil
 		},
 	}
@@ -49,6 +52,19 @@ func buildInfo(args []string) (*debug.BuildInfo, error) {
 		return nil, fault.New(fault.Invalid, "%w", err).WithHint("Name a program that Go has built.")
 	}
 	return info, nil
+}
+
+// program is what is known of one.
+type program struct{ name, version, compiler, os, arch string }
+
+// programOf tells a program from what the linker left in it. The version that is set when one is linked only the program itself knows;
+// of another it is the module's, which is that of its commit.
+func programOf(info *debug.BuildInfo, own bool) program {
+	if own {
+		return program{"cellblock", version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	}
+	is := settings(info)
+	return program{path.Base(info.Path), info.Main.Version, info.GoVersion, is["GOOS"], is["GOARCH"]}
 }
 
 // stamp is which commit the program was built from, as far as that was known.
@@ -87,7 +103,7 @@ type property struct {
 }
 
 // writeSBOM writes a bill of materials from what the linker left in the program. It is the same for each run.
-func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
+func writeSBOM(w io.Writer, info *debug.BuildInfo, own bool) error {
 	type metadata struct {
 		Component component `json:"component"`
 	}
@@ -98,14 +114,14 @@ func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
 		Metadata   metadata    `json:"metadata"`
 		Components []component `json:"components"`
 	}{Format: "CycloneDX", Spec: "1.5", Version: 1}
-	is := settings(info)
-	doc.Metadata.Component = component{Type: "application", Name: "cellblock", Version: version}
+	is, p := settings(info), programOf(info, own)
+	doc.Metadata.Component = component{Type: "application", Name: p.name, Version: p.version}
 	for _, key := range []string{"GOOS", "GOARCH", "vcs.revision", "vcs.time", "vcs.modified"} {
 		if is[key] != "" {
 			doc.Metadata.Component.Properties = append(doc.Metadata.Component.Properties, property{key, is[key]})
 		}
 	}
-	doc.Components = []component{{Type: "library", Name: "stdlib", Version: runtime.Version(), PURL: "pkg:golang/stdlib@" + runtime.Version()}}
+	doc.Components = []component{{Type: "library", Name: "stdlib", Version: p.compiler, PURL: "pkg:golang/stdlib@" + strings.TrimPrefix(p.compiler, "go")}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace

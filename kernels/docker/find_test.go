@@ -167,6 +167,14 @@ func TestEngineErrorsHaveKindAndHint(t *testing.T) {
 	}
 }
 
+// Who mounts a socket that is not there gets a folder, which nobody may connect to.
+func TestFolderForASocket(t *testing.T) {
+	err := engineError("unix://"+t.TempDir(), fmt.Errorf("dial: %w", syscall.EACCES))
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Hint(err), "It is a folder") {
+		t.Errorf("%s", fault.Text(err))
+	}
+}
+
 // A request of our own goes where the client's go.
 func TestIdentifyOverTCP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -72,7 +73,7 @@ func engineError(host string, err error) error {
 		return fault.New(fault.Cancelled, "given up while waiting for the container engine%s: %w", at, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Unavailable, "no permission to use the container engine%s: %w", at, err).
-			WithHint("Add yourself to its group and log in again: sudo usermod -aG docker $USER; or use rootless Docker or Podman.")
+			WithHint("%s", permissionHint(host))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "the container engine%s does not answer in time: %w", at, err).
 			WithHint("Look at the engine's own log; restart it if it hangs.")
@@ -85,6 +86,16 @@ func engineError(host string, err error) error {
 	}
 	return fault.New(fault.Unavailable, "the container engine%s failed: %w", at, err).
 		WithHint("Look at the engine's own log; cellblock doctor checks the rest.")
+}
+
+// permissionHint says how the socket of an engine may be used. Someone who mounts a socket that is not there gets a folder.
+func permissionHint(host string) string {
+	socket := strings.TrimPrefix(host, "unix://")
+	if info, err := os.Stat(socket); err == nil && info.IsDir() {
+		return "It is a folder: the socket that was to be mounted there is not on the engine's host. Remove the folder there, and name the socket (DOCKER_SOCKET for compose.yaml)."
+	}
+	return "Add yourself to its group and log in again: sudo usermod -aG docker $USER; a server in a container is given the group: " +
+		"DOCKER_GID=$(stat -c %g SOCKET) docker compose up -d. Or use rootless Docker or Podman."
 }
 
 // unreachable is the error of an engine that does not run. The client's own words for that say no more.
