@@ -18,7 +18,7 @@ func (m *Manager) Begin(ctx context.Context, o Owner, r Request) (info Info, err
 	if r.Language, err = m.cfg.language(r.Language); err != nil {
 		return info, err
 	}
-	choice, err := m.choose(ctx, o, r)
+	choice, ahead, err := m.choose(ctx, o, r)
 	if err != nil {
 		return info, err
 	}
@@ -26,7 +26,7 @@ func (m *Manager) Begin(ctx context.Context, o Owner, r Request) (info Info, err
 		return info, fault.New(fault.Invalid, "profile: sessions with the profile %s live for one call", choice.Profile).
 			WithHint("choose another profile")
 	}
-	s, release, err := m.reserve(key{o, r.SessionID}, choice)
+	s, release, err := m.reserve(key{o, r.SessionID}, choice, ahead)
 	if err != nil {
 		return info, err
 	}

@@ -58,21 +58,21 @@ var errChosen = errors.New("the session was made of something else meanwhile")
 
 // choose returns what a request's session is made of: what it was made of when it began, and for a new one what the request
 // names. One that was closed can be made of something else. The error is Conflict when the request names something else than
-// the session has.
-func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err error) {
+// the session has. Ahead is what was found out on the way.
+func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, a ahead, err error) {
 	if r.Profile != "" {
 		if err := m.cfg.profile(r.Profile); err != nil {
-			return c, err
+			return c, a, err
 		}
 	}
-	had, closed, err := m.chosen(ctx, key{o, r.SessionID})
+	had, closed, a, err := m.chosen(ctx, key{o, r.SessionID}, r)
 	if err != nil {
-		return c, err
+		return c, a, err
 	}
 	c = Choice{Language: r.Language, Profile: cmp.Or(r.Profile, had.Profile, DefaultProfile)}
 	if r.Image != "" {
 		if c.Image, err = m.image(ctx, o, r.Language, r.Image); err != nil {
-			return c, err
+			return c, a, err
 		}
 	} else if had.Language == r.Language {
 		c.Image = had.Image
@@ -89,33 +89,31 @@ func (m *Manager) choose(ctx context.Context, o Owner, r Request) (c Choice, err
 	if err == nil && m.cfg.Profiles[c.Profile].Once {
 		err = once(r, c.Profile, had)
 	}
-	return c, err
+	return c, a, err
 }
 
 // chosen is what the session of an id was made of, and whether it is closed; the zero Choice if there is none, or it is
 // minted only now. The error is Unavailable where there was one of which that cannot be known now: it is not made of something
 // else for that.
-func (m *Manager) chosen(ctx context.Context, k key) (had Choice, closed bool, err error) {
+func (m *Manager) chosen(ctx context.Context, k key, r Request) (had Choice, closed bool, a ahead, err error) {
 	if k.id == "" {
-		return Choice{}, false, nil
+		return Choice{}, false, a, nil
 	}
 	m.mu.Lock()
 	s := m.sessions[k]
 	m.mu.Unlock()
 	if s != nil {
-		return s.choice, s.ended(), nil
+		return s.choice, s.ended(), a, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	past, err := m.stored(ctx, k.owner, k.id)
+	a = m.lookAhead(ctx, k, r)
 	switch {
-	case err == nil:
-		return past.choice(), !past.Closed.IsZero() || !m.offers(past.choice()), nil
-	case fault.KindOf(err) != fault.NotFound && m.workspaces.known(k):
-		return Choice{}, false, fault.New(fault.Unavailable, "what session %q is made of cannot be read: %w", k.id, err).
+	case a.err == nil:
+		return a.past.choice(), !a.past.Closed.IsZero() || !m.offers(a.past.choice()), a, nil
+	case fault.KindOf(a.err) != fault.NotFound && m.workspaces.known(k):
+		return Choice{}, false, a, fault.New(fault.Unavailable, "what session %q is made of cannot be read: %w", k.id, a.err).
 			WithHint("try again later, or use another session_id")
 	}
-	return Choice{}, false, nil
+	return Choice{}, false, a, nil
 }
 
 // refuse is the error of a request for something else than the session has, whose owner calls its image so.

@@ -50,7 +50,7 @@ func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded
 	case s == nil && (m.closed || !opts.DeleteFiles && !open):
 		return nil, nil
 	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
-		s = m.add(k, past.choice(), false)
+		s = m.add(k, past.choice(), false, ahead{})
 	}
 	s.close(&ending{fault.Cancelled, "the session was closed"}, opts.DeleteFiles)
 	return s, nil

@@ -40,7 +40,11 @@ func (s *session) lookBack() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	past, err := s.manager.cfg.Store.Session(ctx, s.key.owner, s.key.id)
+	past, err := s.ahead.past, s.ahead.err
+	if !s.ahead.answered {
+		past, err = s.manager.cfg.Store.Session(ctx, s.key.owner, s.key.id)
+	}
+	s.ahead = ahead{check: s.ahead.check}
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 	case err != nil:

@@ -127,7 +127,7 @@ func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, 
 		return nil, err
 	}
 	for ctx.Err() == nil {
-		choice, err := m.choose(ctx, o, r)
+		choice, ahead, err := m.choose(ctx, o, r)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (m *Manager) Execute(ctx context.Context, o Owner, r Request) (*Execution, 
 		if err != nil {
 			return nil, err
 		}
-		s, release, err := m.reserve(key{o, r.SessionID}, choice)
+		s, release, err := m.reserve(key{o, r.SessionID}, choice, ahead)
 		if errors.Is(err, errChosen) {
 			continue
 		}
@@ -179,15 +179,16 @@ func (m *Manager) check(r *Request) (err error) {
 
 // reserve returns the session of a key, whose id may be empty; it is made of the choice if it is not there. From then on its
 // id is taken: whoever comes next shares its kernel, also while that is still starting. Its place among those that have a
-// kernel is kept until release is called. The error is errChosen for one that is there and made of something else.
-func (m *Manager) reserve(k key, choice Choice) (s *session, release func(), err error) {
+// kernel is kept until release is called. One that is made goes on from what was found out ahead. The error is errChosen for one that
+// is there and made of something else.
+func (m *Manager) reserve(k key, choice Choice, a ahead) (s *session, release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.reserveLocked(k, choice)
+	return m.reserveLocked(k, choice, a)
 }
 
 // reserveLocked is reserve. The caller holds m.mu.
-func (m *Manager) reserveLocked(k key, choice Choice) (s *session, release func(), err error) {
+func (m *Manager) reserveLocked(k key, choice Choice, a ahead) (s *session, release func(), err error) {
 	if m.closed {
 		return nil, nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
 	}
@@ -204,7 +205,7 @@ func (m *Manager) reserveLocked(k key, choice Choice) (s *session, release func(
 			return nil, nil, err
 		}
 		m.closeDormant(k.owner)
-		s = m.add(k, choice, minted)
+		s = m.add(k, choice, minted, a)
 	}
 	if s.choice != choice {
 		return nil, nil, errChosen
@@ -234,9 +235,12 @@ func (m *Manager) unused(k key) bool {
 
 // add makes a session and starts its goroutine. An earlier one of the same id may still be ending: the new one waits for
 // it. The caller holds m.mu.
-func (m *Manager) add(k key, choice Choice, minted bool) *session {
+func (m *Manager) add(k key, choice Choice, minted bool, a ahead) *session {
+	if m.past.endedSince(k, a.asOf) {
+		a = ahead{}
+	}
 	s := &session{
-		manager: m, key: k, choice: choice, minted: minted, created: time.Now(), lastUsed: time.Now(),
+		manager: m, key: k, ahead: a, choice: choice, minted: minted, created: time.Now(), lastUsed: time.Now(),
 		log:  m.cfg.Logger.With("session", k.id),
 		wake: make(chan struct{}, 1), orders: make(chan order), gone: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}

@@ -222,8 +222,8 @@ func (s *session) adopt(ctx context.Context) bool {
 	}
 	for k := m.pool.pop(s.choice); k != nil; k = m.pool.pop(s.choice) {
 		// The kernel is checked while it gets the files: they would be at home in the folder without it, too.
-		check := s.checking
-		if s.checking = nil; !check.serves(k) {
+		check := s.ahead.check
+		if s.ahead.check = nil; !check.serves(k) {
 			check = m.pool.startCheck(k)
 		}
 		used, ran, giveErr := m.workspaces.give(s.key, s.choice.Language, k.folder)

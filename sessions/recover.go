@@ -106,7 +106,7 @@ func (m *Manager) takeBack(past StoredSession, asOf int) *session {
 	if s := m.sessions[k]; s != nil || m.closed || m.past.endedSince(k, asOf) {
 		return s
 	}
-	return m.add(k, past.choice(), false)
+	return m.add(k, past.choice(), false, ahead{})
 }
 
 // mintedID tells whether an id may be one of mintID. The store does not know which were.

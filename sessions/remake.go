@@ -52,7 +52,7 @@ func (m *Manager) succeed(s *session, choice Choice, why *ending) (next *session
 		return nil, "", nil, errChosen
 	}
 	s.close(why, false)
-	next, release, err = m.reserveLocked(s.key, choice)
+	next, release, err = m.reserveLocked(s.key, choice, ahead{})
 	if err != nil {
 		return nil, "", nil, err
 	}

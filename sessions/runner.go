@@ -62,7 +62,9 @@ func (s *session) send(ctx context.Context, o order) answer {
 // run is the session's one goroutine. It alone touches the kernel.
 func (s *session) run() {
 	defer s.end()
-	s.checking = s.manager.pool.checkFirst(s.choice)
+	if check := s.ahead.check; check == nil || check.kernel.choice != s.choice {
+		s.ahead.check = s.manager.pool.checkFirst(s.choice)
+	}
 	s.lookBack()
 	if s.after != nil {
 		<-s.after
@@ -70,6 +72,7 @@ func (s *session) run() {
 	s.claim()
 	s.lookForKernel()
 	s.goOn()
+	s.meet()
 	for s.ctx.Err() == nil {
 		if s.waiting() {
 			s.serve()

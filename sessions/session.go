@@ -43,7 +43,7 @@ type session struct {
 	untouched bool     // what became of the kernel that an earlier process has left is not known
 	untold    bool     // the workspace's label may not tell yet that cells run there
 	later     afterwards
-	checking  *checking // of the kernel that the pool would give the session, since it began; nil without
+	ahead     ahead // of the session, until it has used it
 	gauge     gauge
 	written   written
 	samples   samples // has a lock of its own
