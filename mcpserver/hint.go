@@ -45,6 +45,19 @@ func (cfg Config) ErrorHints() func(c sessions.Choice, e kernels.ExecError) stri
 	return func(c sessions.Choice, e kernels.ExecError) string { return errorHint(e, s.bounds(c)) }
 }
 
+// PrintedHints returns what tells the hint that a model gets with what a cell has printed, if its error, if there is one, has none: for
+// whoever shows the texts to others.
+func (cfg Config) PrintedHints() func(c sessions.Choice, texts []string, failed *kernels.ExecError) string {
+	s := newService(cfg)
+	return func(c sessions.Choice, texts []string, failed *kernels.ExecError) string {
+		var blocks []mcp.Content
+		for _, text := range texts {
+			blocks = append(blocks, mcp.NewTextContent(plain(text)))
+		}
+		return printedHint(blocks, failed, s.bounds(c))
+	}
+}
+
 // errorHint says what to do about an error that comes of where the code runs, and not of the code alone. Most errors
 // need no hint.
 func errorHint(e kernels.ExecError, within bounds) string {

@@ -26,7 +26,7 @@ func (a *app) viewer(cfg *Config, env auth.EnvConfig, base string) (*viewer.View
 	}
 	return viewer.New(viewer.Config{
 		Provider: a.provider(cfg, env, base), Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(),
-		Health: a.health, Images: a.mcp.Images, ErrorHint: a.mcp.ErrorHints(), Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
+		Health: a.health, Images: a.mcp.Images, ErrorHint: a.mcp.ErrorHints(), PrintedHint: a.mcp.PrintedHints(), Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
 	}), nil
 }
 

@@ -242,6 +242,9 @@ func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *sho
 	before := left
 	partial = s.pull(e, maxCellOutputs, &left)
 	b.left -= before - left
+	if info.Phase == sessions.PhaseEnded {
+		s.advise(info.Result.Error)
+	}
 	return s, partial
 }
 
@@ -250,6 +253,11 @@ func (v *Viewer) newShown(id string, e *sessions.Execution, info sessions.Execut
 	s := newShown(id, info)
 	if v.ErrorHint != nil {
 		s.hint = func(failed kernels.ExecError) string { return modelHintForPeople(v.ErrorHint(e.Choice(), failed)) }
+	}
+	if v.PrintedHint != nil {
+		s.advice.find = func(texts []string, failed *kernels.ExecError) string {
+			return modelHintForPeople(v.PrintedHint(e.Choice(), texts, failed))
+		}
 	}
 	return s
 }

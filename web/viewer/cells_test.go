@@ -132,12 +132,12 @@ func TestScripts(t *testing.T) {
 		}
 		b.ended("s", i+1)
 	}
-	for _, want := range []string{`<pre class="code script" tabindex="0">run &lt;b&gt;.py</pre>`, `run &#34;a\nb.py&#34;`} {
+	for _, want := range []string{`<pre class="code script" tabindex="0">run &#39;&lt;b&gt;.py&#39;</pre>`, `run $&#39;a\nb.py&#39;`} {
 		if page := b.want(200, "GET", "/s/s", nil); !strings.Contains(page, want) || strings.Contains(page, "print wrapper") {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
-	if list := b.want(200, "GET", "/", nil); !strings.Contains(list, `run &#34;a\nb.py&#34;`) {
+	if list := b.want(200, "GET", "/", nil); !strings.Contains(list, `run $&#39;a\nb.py&#39;`) {
 		t.Errorf("the list of sessions is\n%s", list)
 	}
 	if earlier := b.want(200, "GET", "/s/s/earlier", nil); strings.TrimSpace(earlier) != "[]" {

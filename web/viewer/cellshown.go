@@ -39,6 +39,7 @@ type shown struct {
 	cleared            bool  // everything that was there is gone since the last take
 	foreign            []*item
 	hint               func(kernels.ExecError) string // what to do about an error; nil: nothing is known
+	advice             advice
 }
 
 // item is one thing that a cell shows.
@@ -92,7 +93,10 @@ func (s *shown) settle() {
 	}
 }
 
-func (s *shown) clear() { s.items, s.hidden, s.counted, s.clears, s.cleared = nil, 0, 0, false, true }
+func (s *shown) clear() {
+	s.items, s.hidden, s.counted, s.clears, s.cleared = nil, 0, 0, false, true
+	s.advice.news = s.advice.text != ""
+}
 
 // stream adds text, which goes on where the last item is the same stream, or one of both.
 func (s *shown) stream(n sessions.Numbered) {
@@ -212,6 +216,10 @@ func (s *shown) take() (cleared bool, changed, foreign []*item) {
 		changed = append(changed, s.rest())
 	}
 	s.counted = s.hidden
+	if s.advice.news {
+		changed = append(changed, s.advice.item())
+	}
+	s.advice.news = false
 	seen := map[string]bool{}
 	for i := len(s.foreign) - 1; i >= 0; i-- { // the last of each display counts
 		if it := s.foreign[i]; !seen[it.Display] {
@@ -240,6 +248,9 @@ func (s *shown) views() (views []itemView) {
 	if s.hidden > 0 {
 		items = append(items[:len(items):len(items)], s.rest())
 	}
+	if s.advice.text != "" {
+		items = append(items[:len(items):len(items)], s.advice.item())
+	}
 	for _, it := range items {
 		views = append(views, itemView{it, s.html(it)})
 	}
@@ -251,10 +262,12 @@ func (s *shown) html(it *item) template.HTML {
 	switch {
 	case it.Key == otherItems:
 		return inNotebook(words.Count(s.hidden, "more output")+" of this cell", s.session, s.number)
+	case it.Key == adviceKey:
+		return s.advice.html()
 	case it.text != nil:
 		return it.text.html(textAddress(s.session, s.number))
 	case it.out.Notice != nil:
-		return template.HTML(`<p class="remark">` + template.HTMLEscapeString(it.out.Notice.String()) + `</p>`)
+		return remark(it.out.Notice.String())
 	case it.Kind == "asked":
 		return prompted(it.out, it.answer)
 	case it.out.Error != nil:
@@ -266,11 +279,8 @@ func (s *shown) html(it *item) template.HTML {
 // failed is an error, with what the model is told to do about it.
 func (s *shown) failed(e kernels.ExecError) template.HTML {
 	made := render.Error(e, s.shift)
-	if s.hint == nil {
-		return made
-	}
-	if hint := s.hint(e); hint != "" {
-		made += template.HTML(`<p class="remark">` + template.HTMLEscapeString(hint) + `</p>`)
+	if s.hint != nil {
+		made += remark(s.hint(e))
 	}
 	return made
 }

@@ -233,7 +233,9 @@ func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.Exec
 		b.divide(ctx, &view)
 		view.Code = codeOf(c.e, info)
 		left := int64(pullBytes)
-		c.shown.pull(c.e, maxPull, &left)
+		if more := c.shown.pull(c.e, maxPull, &left); !more && info.Phase == sessions.PhaseEnded {
+			c.shown.advise(info.Result.Error)
+		}
 		view.Items = c.shown.views()
 		c.shown.take()
 		name = "cell"
@@ -274,7 +276,9 @@ func (f *follower) tellItems(c *followed) error {
 	}
 	for more := true; more; {
 		left := int64(pullBytes)
-		more = c.shown.pull(c.e, maxPull, &left)
+		if more = c.shown.pull(c.e, maxPull, &left); !more && c.phase == sessions.PhaseEnded {
+			c.shown.advise(c.e.Info().Result.Error)
+		}
 		cleared, changed, foreign := c.shown.take()
 		if cleared || len(changed) > 0 {
 			event := itemsEvent{Number: c.shown.number, Cleared: cleared, Time: time.Now()}

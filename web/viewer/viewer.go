@@ -35,6 +35,8 @@ type Config struct {
 	Images mcpserver.ImageLibrary
 	// ErrorHint tells what a model is told to do about an error, besides the error. Nil: nothing.
 	ErrorHint func(sessions.Choice, kernels.ExecError) string
+	// PrintedHint tells what a model is told to do about the texts that a cell has shown, which may have failed. Nil: nothing.
+	PrintedHint func(c sessions.Choice, texts []string, failed *kernels.ExecError) string
 	// Audit is told of all that people change. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner changes something. Nil: nothing does.

@@ -73,6 +73,48 @@ func TestHintsOfErrors(t *testing.T) {
 	}
 }
 
+// What a model is told of what a cell has printed stands once, behind all of it, whether the page is told or asks, and anew where
+// something clears the cell afterwards.
+func TestHintsOfWhatIsPrinted(t *testing.T) {
+	p := newPages(t)
+	p.viewer.PrintedHint = mcpserver.Config{Sessions: p.sessions, Images: noImages{}, Toolsets: []string{mcpserver.ToolsetImages}}.PrintedHints()
+	b := p.signIn("ann", all...)
+	p.ran("ann", "s", "print bash: \x1b[1mtree\x1b[0m: command not found\nresult after")
+	p.ran("ann", "s", "print nothing of the kind")
+	const hint = `<p class="remark">tree is not installed.</p>`
+	page := &toldPage{cells: map[int]string{}, heads: map[int]string{}, items: map[int][]keyedHTML{}}
+	b.hear("s", page, func() bool { return page.cursor == "3" })
+	if !page.shows(1, hint) || page.shows(2, "remark") {
+		t.Errorf("it is told of %+v", page)
+	}
+	views, err := p.viewer.cellViews(t.Context(), b.who.owner, "s", 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items := views[0].Items; len(items) != 3 || string(items[2].HTML) != hint || len(views[1].Items) != 1 {
+		t.Errorf("asked, it has %+v", views)
+	}
+	e, err := p.sessions.Execution(t.Context(), b.who.owner, "s", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.viewer.newShown("s", e, e.Info())
+	left := int64(pullBytes)
+	s.pull(e, maxPull, &left)
+	s.advise(nil)
+	if _, changed, _ := s.take(); len(changed) != 3 || changed[2].Key != adviceKey {
+		t.Errorf("%d items are new", len(changed))
+	}
+	s.advise(nil)
+	if _, changed, _ := s.take(); len(changed) != 0 {
+		t.Errorf("%d items are told twice", len(changed))
+	}
+	s.clear()
+	if cleared, changed, _ := s.take(); !cleared || len(changed) != 1 {
+		t.Errorf("after a clear %d items are told", len(changed))
+	}
+}
+
 // noImages is a library that is never asked.
 type noImages struct{ mcpserver.ImageLibrary }
 
