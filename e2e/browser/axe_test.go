@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 
 	"cellblock/e2e/rig"
 )
@@ -38,10 +39,32 @@ func TestAccessible(t *testing.T) {
 			at.tab.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 			at.tab.open(at.path)
 			at.tab.until("document.readyState === 'complete'")
-			for _, f := range at.tab.axe(string(axe)) {
-				t.Errorf("%s, %s: %s (%s) at %s", at.path, scheme, f.Rule, f.Impact, strings.Join(f.Where, "; "))
-			}
+			at.tab.accessible(at.path+", "+scheme, string(axe))
 		}
+		p.accessibleOnAPhone(scheme, string(axe))
+	}
+}
+
+// accessibleOnAPhone looks at each part of a session's panel, which lies open over the cells there.
+func (p *tab) accessibleOnAPhone(scheme, axe string) {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.open("/s/seen")
+	p.until("document.querySelector('#panel-fold')?.getAttribute('aria-expanded') === 'false'")
+	for _, part := range []string{"variables", "files", "resources", "details"} {
+		p.click("#tab-" + part)
+		p.until("document.querySelector('#tab-" + part + "').getAttribute('aria-selected') === 'true'")
+		p.until(inSight("#panel-body"))
+		p.accessible(part+" on a phone, "+scheme, axe)
+	}
+	p.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// accessible has the page looked at, and reports what is wrong with it.
+func (p *tab) accessible(what, axe string) {
+	p.t.Helper()
+	for _, f := range p.axe(axe) {
+		p.t.Errorf("%s: %s (%s) at %s", what, f.Rule, f.Impact, strings.Join(f.Where, "; "))
 	}
 }
 
