@@ -53,6 +53,7 @@ func TestHintOfAProgram(t *testing.T) {
 		manager packages.Manager
 		want    string
 	}{
+		{"/bin/sh: 1: python: not found", images, packages.Pip, "It is called python3 here."},
 		{"bash: git: command not found", images, packages.Apt, `git is not installed. install_package gets Debian's packages into the session's image: "apt:git"`},
 		{"before\nbash: line 3: git: command not found\nafter", internet, packages.Apt, `"apt:git"`},
 		{"/bin/sh: 1: git: not found\r\n", images, packages.Pip, `git is not installed. install_package`},

@@ -50,6 +50,10 @@ func (b bounds) programHint(name string) string {
 	switch name {
 	case "sudo", "apt", "apt-get", "dpkg", "yum", "dnf", "apk", "brew":
 		return "The kernel's system cannot be changed from inside, as code never runs as root. " + b.network.systemHint("jq")
+	case "python":
+		if b.manager == packages.Pip {
+			return "It is called python3 here."
+		}
 	case "pip", "pip3":
 		if b.manager == packages.Pip {
 			return b.installHint()
