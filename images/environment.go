@@ -11,7 +11,7 @@ var unattended = map[string]string{
 }
 
 // online is added for kernels with a network.
-var online = map[string]string{"npm_config_fetch_retries": "2", "PIP_RETRIES": "2"}
+var online = map[string]string{"npm_config_fetch_retries": "2", "PIP_RETRIES": "1"}
 
 // with is an environment and what a language adds to it.
 func with(env, further map[string]string) map[string]string {

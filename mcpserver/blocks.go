@@ -11,12 +11,12 @@ import (
 // missing stands in the block before it, and the text goes on behind it there. Where something was left out that can be read
 // elsewhere, a link leads there.
 func toBlocks(pieces []piece, at place) []mcp.Content {
-	blocks, linked := write(pieces, at)
+	blocks, linked := writeBlocks(pieces, at)
 	if len(blocks) > maxBlocks {
 		for i := range pieces {
 			pieces[i].oneOfMany = true
 		}
-		blocks, linked = write(pieces, at)
+		blocks, linked = writeBlocks(pieces, at)
 	}
 	if linked {
 		blocks = append(blocks, at.link())
@@ -24,7 +24,7 @@ func toBlocks(pieces []piece, at place) []mcp.Content {
 	return blocks
 }
 
-func write(pieces []piece, at place) (blocks []mcp.Content, linked bool) {
+func writeBlocks(pieces []piece, at place) (blocks []mcp.Content, linked bool) {
 	var texts blockTexts
 	for _, p := range pieces {
 		switch {

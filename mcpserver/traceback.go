@@ -141,12 +141,12 @@ func (t *traceback) message(lines []string) {
 		t.begin = len(t.lines)
 	}
 	t.endException()
-	lines[0] = withoutScript(said(lines[0]), t.magic)
+	lines[0] = withoutScript(withoutColon(lines[0]), t.magic)
 	t.lines = append(t.lines, cutMessage(strings.Join(lines, "\n")))
 }
 
-// said is a message's first line, without the colon of an exception that says nothing.
-func said(line string) string {
+// withoutColon is a message's first line, without the colon of an exception that says nothing.
+func withoutColon(line string) string {
 	if name, only := strings.CutSuffix(strings.TrimRight(line, " "), ":"); only && !strings.Contains(name, " ") {
 		return name
 	}
