@@ -169,6 +169,7 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"latex over a placeholder", []kernels.Output{display("text/latex", `$\displaystyle \frac{x}{2}\frac{y}{3}\frac{z}{4}\frac{u}{5}$`, "text/plain", "<IPython.core.display.Latex object>")},
 			text(`$\displaystyle \frac{x}{2}\frac{y}{3}\frac{z}{4}\frac{u}{5}$`)},
 		{"code over a longer formula", []kernels.Output{display("text/latex", `$\displaystyle \sqrt{\pi}$`, "text/plain", "sqrt(pi)")}, text("sqrt(pi)")},
+		{"latex over a drawing", []kernels.Output{display("text/latex", `$\displaystyle \frac{x}{2}$`, "text/plain", "x\n─\n2")}, text(`$\displaystyle \frac{x}{2}$`)},
 		{"a table over latex", []kernels.Output{display("text/latex", `\begin{tabular}{l}a\end{tabular}`, "text/plain", "a table of plain text with lines\n===\na")},
 			text("a table of plain text with lines\n===\na")},
 		{"json", []kernels.Output{display("application/json", map[string]any{"a": []int{1}}, "text/plain", "<IPython.core.display.JSON object>")}, text(`{"a":[1]}`)},

@@ -55,7 +55,8 @@ func bundleText(data mimeBundle, kept string) string {
 // saysAsMuch tells whether a text is better to read than the LaTeX of the same: a table is, and a formula that is shorter so, as code
 // for one is.
 func saysAsMuch(text, latex string) bool {
-	return text != "" && !IsPlaceholder(text) && (len(text) <= len(latex) || strings.Contains(latex, `\begin{tabular}`))
+	shorter := len(text) <= len(latex) && !strings.Contains(text, "\n") // what is drawn with characters is harder to read
+	return text != "" && !IsPlaceholder(text) && (shorter || strings.Contains(latex, `\begin{tabular}`))
 }
 
 func anyForm(string) bool { return true }
