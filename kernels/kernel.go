@@ -134,7 +134,7 @@ type ImageIdentifier interface {
 // Allower is a Provisioner that can tell in advance what it would refuse.
 type Allower interface {
 	// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, or not use them as it says: its kernels may
-	// not write to a folder that they shall. A doubt is what may be so, and cannot be known from here. Whether an engine has the
+	// not write to a folder that they shall. A doubt is what may be so, and cannot be known from here, or a limit beyond what the machine has. Whether an engine has the
 	// devices shows only at the launch. It may hang, whatever the context says, where a mount's file system does not answer.
 	Allows(ctx context.Context, spec Spec) (doubt, err error)
 }

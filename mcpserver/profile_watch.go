@@ -72,7 +72,7 @@ func (w *ProfileWatch) due(name string) *look {
 		ctx, cancel := context.WithTimeout(w.ctx, lookTimeout)
 		defer cancel()
 		if w.allower != nil {
-			l.doubt, l.err = w.allower.Allows(ctx, kernels.Spec{Mounts: p.Mounts, Runtime: p.Runtime, Devices: p.Devices})
+			l.doubt, l.err = w.allower.Allows(ctx, kernels.Spec{Limits: p.Limits, Mounts: p.Mounts, Runtime: p.Runtime, Devices: p.Devices})
 		}
 	}()
 	return l

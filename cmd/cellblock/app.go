@@ -12,6 +12,7 @@ import (
 	"cellblock/auth"
 	"cellblock/images/derived"
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
@@ -86,6 +87,9 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		a.logger.Warn(warning)
 	}
 	cfg.warnOfAbsent(a.backend.runtimes, a.logger)
+	if p, ok := a.backend.Provisioner.(kernels.Allower); ok {
+		cfg.warnOfExcess(ctx, p, a.logger)
+	}
 	a.history, err = history.Open(ctx, history.Options{
 		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),

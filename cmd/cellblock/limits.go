@@ -1,12 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"cellblock/images"
+	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
+	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -51,9 +58,35 @@ func addLimitFlags(flags *pflag.FlagSet) {
 
 // warnOfAbsent tells of settings for languages that do not run here: their names may be misspelt.
 func (c *Config) warnOfAbsent(runtimes map[string]sessions.Runtime, logger *slog.Logger) {
-	for name, l := range c.Languages {
-		if _, ok := runtimes[name]; !ok && l != (LanguageConfig{}) {
-			logger.Warn("there are settings for a language that does not run here", "key", "languages."+name)
+	here := slices.Sorted(maps.Keys(runtimes))
+	for _, name := range slices.Sorted(maps.Keys(c.Languages)) {
+		if slices.Contains(here, name) || c.Languages[name] == (LanguageConfig{}) {
+			continue
+		}
+		logger.Warn("there are settings for a language that does not run here", "key", "languages."+name, "hint", absentHint(name, here))
+	}
+}
+
+// absentHint says what was meant by a language that does not run here, or how it comes to.
+func absentHint(name string, here []string) string {
+	var ours []string
+	for _, l := range images.AllOurs() {
+		ours = append(ours, l.Name)
+	}
+	if slices.Contains(ours, name) {
+		return "Install it (cellblock doctor says how), or take the settings away."
+	}
+	if near := nearest.Of(name, append(ours, here...)); near != "" {
+		return fmt.Sprintf("Did you mean languages.%s?", near)
+	}
+	return fmt.Sprintf("Languages that run here: %s.", orNothing(here))
+}
+
+// warnOfExcess tells of profiles whose limits this machine, or the engine's, cannot reach.
+func (c *Config) warnOfExcess(ctx context.Context, p kernels.Allower, logger *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		if doubt, err := p.Allows(ctx, kernels.Spec{Limits: c.Profiles[name].Limits()}); err == nil && doubt != nil {
+			logger.Warn("a profile promises more than there is: "+doubt.Error(), "key", "profiles."+name, "hint", fault.Hint(doubt))
 		}
 	}
 }

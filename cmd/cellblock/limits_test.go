@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -127,4 +131,37 @@ func TestLanguagesHaveEndsOfTheirOwn(t *testing.T) {
 	if _, err := load(t, "languages: {r: {idle_timeuot: 2h}}", nil); err == nil || !strings.Contains(fault.Text(err), "languages.r.idle_timeuot") {
 		t.Errorf("%v", err)
 	}
+}
+
+// What a configuration says of languages and limits that are not here is told at the start, with what to do.
+func TestWarningsOfWhatIsNotHere(t *testing.T) {
+	cfg, err := load(t, "languages: {pyhton: {idle_timeout: 1m}, julia: {max_life: 1h}, r: {max_life: 1h}, python: {max_life: 1h}}\nprofiles: {huge: {memory: 900GB, cpus: 64}}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&said, nil))
+	cfg.warnOfAbsent(map[string]sessions.Runtime{"python": {}, "perl": {}}, logger)
+	cfg.warnOfExcess(t.Context(), machine{cores: 2, memory: 8 << 30}, logger)
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	want := []string{`key=languages.julia hint="Languages that run here: perl, python."`, `key=languages.pyhton hint="Did you mean languages.python?"`, `key=languages.r hint="Install it`,
+		`its memory is 900 GiB, and the machine that kernels run on has 8 GiB" key=profiles.huge hint=`}
+	if len(lines) != len(want) {
+		t.Fatalf("%d warnings:\n%s", len(lines), said.String())
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) || !strings.Contains(line, "level=WARN") {
+			t.Errorf("%s\nwant %s", line, want[i])
+		}
+	}
+}
+
+// machine is one that kernels run on.
+type machine struct {
+	cores  int
+	memory int64
+}
+
+func (m machine) Allows(_ context.Context, spec kernels.Spec) (doubt, err error) {
+	return spec.Limits.Beyond(m.cores, m.memory), nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +57,7 @@ func runServe(cmd *cobra.Command) error {
 	// First of all: who calls while kernels are being found again waits for that, and is not refused.
 	listener, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
-		return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr.")
+		return cannotListen(cfg, err)
 	}
 	logger := newLogger(cfg.Log)
 	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev()), listening: listener.Addr()})
@@ -64,6 +66,17 @@ func runServe(cmd *cobra.Command) error {
 	}
 	a.keep = cfg.OnShutdown != stopKernels
 	return errors.Join(a.serveHTTP(graceful, forced, cfg, env, listener), a.close(forced))
+}
+
+// cannotListen says of an address that is taken whether this data folder's own server has it.
+func cannotListen(cfg *Config, err error) error {
+	_, port, _ := net.SplitHostPort(cfg.Addr)
+	at, running := runningServer(cfg.DataDir)
+	if u, bad := url.Parse(at); running == nil && bad == nil && u.Port() == port && errors.Is(err, syscall.EADDRINUSE) {
+		return fault.New(fault.Unavailable, "a server of the data folder %s runs already at %s", cfg.DataDir, at).
+			WithHint("Use that one, or stop it first. One beside it, on the same data, needs another address: --addr.")
+	}
+	return fault.New(fault.Unavailable, "cannot listen: %w", err).WithHint("Choose another address with --addr, or end the program that has it.")
 }
 
 // checkDevAddr keeps dev mode, whose token lies in a file, off the network.

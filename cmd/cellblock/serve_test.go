@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"cellblock/internal/fault"
 )
 
 // What clients and tokens are told is an address that they can use.
@@ -38,5 +40,36 @@ func TestPublicBase(t *testing.T) {
 		if warned := strings.Contains(log.String(), tt.want) && strings.Contains(log.String(), "public_url"); warned != tt.warns {
 			t.Errorf("%s: the log says %q", tt.name, log.String())
 		}
+	}
+}
+
+// Who starts a server a second time is told of the first, and of another program that has the address, that one has.
+func TestAddressThatIsTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := &Config{Addr: l.Addr().String(), DataDir: t.TempDir()}
+	_, taken := net.Listen("tcp", cfg.Addr)
+	if err := cannotListen(cfg, taken); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Text(err), "--addr") || strings.Contains(err.Error(), "runs already") {
+		t.Errorf("%s", fault.Text(err))
+	}
+	s, err := takeSlot(cfg.DataDir, serveSlot)
+	if err == nil {
+		err = leaveAddress(cfg.DataDir, s.name, localURL("http", l.Addr()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cannotListen(cfg, taken); !strings.Contains(err.Error(), "runs already at http://"+cfg.Addr) || fault.Hint(err) == "" {
+		t.Errorf("%s", fault.Text(err))
+	}
+	cfg.Addr = "127.0.0.1:1"
+	if err := cannotListen(cfg, taken); strings.Contains(err.Error(), "runs already") {
+		t.Errorf("another address: %s", fault.Text(err))
+	}
+	if err := s.release(); err != nil {
+		t.Error(err)
 	}
 }

@@ -24,10 +24,7 @@ func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 func (w *Writer) Write(text string) error {
 	_, err := io.WriteString(w.out, `"`)
 	for err == nil && len(text) > 0 {
-		end := min(piece, len(text))
-		for back := 1; end < len(text) && back < utf8.UTFMax && !utf8.RuneStart(text[end]); back++ {
-			end-- // characters stay whole
-		}
+		end := wholeEnd(text, min(piece, len(text)))
 		err = w.inner(text[:end])
 		text = text[end:]
 	}
@@ -35,6 +32,23 @@ func (w *Writer) Write(text string) error {
 		_, err = io.WriteString(w.out, `"`)
 	}
 	return err
+}
+
+// wholeEnd returns where a text is cut so that characters stay whole: at end, or where the character begins that goes on there. Bytes
+// that are of no character may be parted.
+func wholeEnd(text string, end int) int {
+	if end == len(text) {
+		return end
+	}
+	for start := end - 1; start >= max(0, end-utf8.UTFMax+1); start-- {
+		if utf8.RuneStart(text[start]) {
+			if utf8.FullRuneInString(text[start:end]) {
+				return end
+			}
+			return start
+		}
+	}
+	return end
 }
 
 // inner writes what stands between the quotes.

@@ -37,7 +37,10 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 	if err != nil {
 		return nil, err
 	}
-	return p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid)
+	if doubt, err = p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid); doubt == nil && err == nil {
+		doubt = spec.Limits.Beyond(e.info.NCPU, e.info.MemTotal)
+	}
+	return doubt, err
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)

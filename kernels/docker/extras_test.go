@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/system"
+
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/kernelstest"
@@ -163,4 +165,17 @@ func TestDevices(t *testing.T) {
 			t.Errorf("inside: %q, %v", got, err)
 		}
 	})
+}
+
+// A limit beyond what the engine's machine has is told, wherever the server runs.
+func TestLimitsBeyondTheEnginesMachine(t *testing.T) {
+	p := newProvisioner(t, Config{Host: fakeEngine(t, "1.43", KindDocker, system.Info{OSType: "linux", Architecture: "x86_64", NCPU: 3, MemTotal: 4 << 30})})
+	for words, limits := range map[string]kernels.Limits{"on has 3": {CPUs: 3.5}, "on has 4 GiB": {Memory: 5 << 30}} {
+		if doubt, err := p.Allows(t.Context(), kernels.Spec{Limits: limits}); err != nil || doubt == nil || !strings.Contains(doubt.Error(), words) {
+			t.Errorf("%+v: %v, %v", limits, doubt, err)
+		}
+	}
+	if doubt, err := p.Allows(t.Context(), kernels.Spec{Limits: kernels.Limits{CPUs: 3, Memory: 4 << 30}}); doubt != nil || err != nil {
+		t.Errorf("%v, %v", doubt, err)
+	}
 }

@@ -38,6 +38,7 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err := p.usable(e); err != nil {
 		return nil, err
 	}
+	spec.Limits = spec.Limits.On(e.info.NCPU)
 	l := &launch{p: p, e: e, spec: spec}
 	h, err := l.run(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,7 +109,7 @@ func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
 		return nil, err
 	}
 	env := []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent"}
-	for _, more := range []map[string]string{kernels.ThreadEnv(spec.Limits.CPUs), spec.Kernelspec.Env, spec.Env} {
+	for _, more := range []map[string]string{kernels.ThreadEnv(spec.Limits.On(runtime.NumCPU()).CPUs), spec.Kernelspec.Env, spec.Env} {
 		for k, v := range more {
 			env = append(env, k+"="+v)
 		}

@@ -13,6 +13,7 @@ var limitCases = []suiteCase{
 	{"memory is bounded and reported as Capabilities says", real, testMemory},
 	{"memory that a child takes counts too", real, testMemoryOfChild},
 	{"threads of BLAS and OpenMP equal the CPU limit", real, testThreads},
+	{"cores beyond the machine's are as many as it has", real, testManyCores},
 	{"CPU time is bounded", real, testCPU},
 	{"a fork bomb is bounded", real, testForkBomb},
 	{"a file's size is bounded", real, testFileSize},
@@ -69,6 +70,12 @@ func testMemoryOfChild(f *suite) {
 func testThreads(f *suite) {
 	b := f.launch(func(s *kernels.Spec) { s.Limits.CPUs = 1.5 })
 	b.want("import os\nprint([os.environ.get(k) for k in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PYTHON_CPU_COUNT', 'LOKY_MAX_CPU_COUNT')])", "['2', '2', '2', '2']")
+}
+
+// A limit beyond what the machine has bounds nothing, and engines refuse it.
+func testManyCores(f *suite) {
+	b := f.launch(func(s *kernels.Spec) { s.Limits.CPUs = 4096 })
+	b.want("import os\nprint(int(os.environ['OMP_NUM_THREADS']) < 4096)", "True")
 }
 
 func testCPU(f *suite) {

@@ -107,7 +107,7 @@ func (t tree) dir(path string) string {
 	if rel, err := filepath.Rel(t.root, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.Join(t.mount, rel)
 	}
-	return t.mount
+	return filepath.Clean(t.mount)
 }
 
 // setting is one file of a group, what to write to it, and whether the host reads it back as meant.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -60,6 +61,7 @@ func (p *Provisioner) Launch(ctx context.Context, spec kernels.Spec) (kernels.Ha
 	if err := p.Health(ctx); err != nil {
 		return nil, err
 	}
+	spec.Limits = spec.Limits.On(runtime.NumCPU())
 	e, err := newEntry(p.cfg.StateDir, spec.ID)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fault.New(fault.Invalid, "kernel id %s is in use", spec.ID)

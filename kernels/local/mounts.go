@@ -4,6 +4,9 @@ package local
 
 import (
 	"context"
+	"runtime"
+
+	"golang.org/x/sys/unix"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
@@ -31,7 +34,19 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 		return nil, err
 	}
 	c := p.Capabilities()
-	return p.mounts.Writable(ctx, resolved, c.UID, c.GID)
+	if doubt, err = p.mounts.Writable(ctx, resolved, c.UID, c.GID); doubt == nil && err == nil {
+		doubt = spec.Limits.Beyond(runtime.NumCPU(), hostMemory())
+	}
+	return doubt, err
+}
+
+// hostMemory is how much memory this host has, in bytes; 0 if it does not say.
+func hostMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)

@@ -135,3 +135,16 @@ func TestWhatTheSandboxCannotGive(t *testing.T) {
 		})
 	}
 }
+
+// A limit beyond what this host has keeps no kernel from coming up, and is told.
+func TestLimitsBeyondThisHost(t *testing.T) {
+	p := newLocal(t, t.TempDir(), func(*Config) {})
+	for _, limits := range []kernels.Limits{{CPUs: 4096}, {Memory: 1 << 60}} {
+		if doubt, err := p.Allows(t.Context(), kernels.Spec{Limits: limits}); err != nil || doubt == nil || fault.Hint(doubt) == "" {
+			t.Errorf("%+v: %v, %v", limits, doubt, err)
+		}
+	}
+	if doubt, err := p.Allows(t.Context(), kernels.Spec{Limits: kernels.Limits{CPUs: 0.5, Memory: 128 << 20}}); doubt != nil || err != nil {
+		t.Errorf("%v, %v", doubt, err)
+	}
+}
