@@ -1,6 +1,7 @@
 # Shows all of an error. Of an exception group, IPython 8.5 shows only that it is one, and 8.35 prints it to stderr and sends
 # the traceback of some earlier error; older ones leave out an exception's notes.
 import builtins
+import codeop
 import inspect
 import sys
 import traceback
@@ -78,6 +79,8 @@ def warnings_of_cells(compiler):
 
 
 def show_whole_errors(shell):
+    # A cell is all that there is: what an open bracket begins is not incomplete, as if more might come, but wrong.
+    shell.compile.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
     read_libraries_by_lines(stack_data.Source)
@@ -126,3 +129,4 @@ def show_whole_errors(shell):
         return show(exc_tuple, filename, tb_offset, exception_only, running_compiled_code)
 
     shell.InteractiveTB.structured_traceback, shell.showtraceback = with_notes, showtraceback
+    shell.show_usage_error = lambda value: shell._showtraceback(type(value), value, [f"UsageError: {value}"])  # and not print it, too

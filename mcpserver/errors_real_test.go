@@ -43,6 +43,7 @@ func TestRealErrors(t *testing.T) {
 		{"a file that is run", runOwn, "File /workspace/own.py:2\n----> 2 g()\nFile /workspace/own.py:1, in g()\n----> 1 def g(): return 1/0\nZeroDivisionError: "},
 		{"a file that is not there", strings.Replace(runOwn, "own.py", "other.py", 1), "FileNotFoundError: [Errno 2] No such file or directory: '/workspace/other.py'\n"},
 		{"a library's frames", "import pandas as pd\npd.DataFrame({'a': [1]})['b']", "KeyError: 'b'"},
+		{"a bracket", "x = 1\nprint(x", "Cell In [17], line 2\n    print(x\n         ^\nSyntaxError: '(' was never closed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("e", tt.code).expect(t, true, tt.want) })
 	}
@@ -67,7 +68,8 @@ if sys.version_info < (3, 12):
 // A cell that leaves says with what, and no more.
 func TestRealErrorsOfExit(t *testing.T) {
 	w := newRealWorld(t)
-	for code, want := range map[string]string{"import sys\nsys.exit(2)": "SystemExit: 2", "raise SystemExit('no data')": "SystemExit: no data"} {
+	for code, want := range map[string]string{"import sys\nsys.exit(2)": "SystemExit: 2", "raise SystemExit('no data')": "SystemExit: no data",
+		"%nosuch": "UsageError: Line magic function `%nosuch` not found."} {
 		got := w.run("x", code)
 		if text, _, _ := strings.Cut(got.String(), "\n[session"); text != want {
 			t.Errorf("%q, not %q", text, want)
