@@ -156,6 +156,7 @@ func (s *session) launch(ctx context.Context) error {
 		s.notLaunched()
 		return err
 	}
+	s.filesWritten() // from here on it is this kernel that writes
 	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key))
 	spec := s.manager.spec(s.choice)
 	spec.ID, spec.Workspace = newKernelID(), dir
@@ -188,7 +189,6 @@ func (s *session) notLaunched() {
 func (s *session) folderGiven(dir string, used, ran bool) {
 	s.welcomeBack(used, ran)
 	s.untold = !ran
-	s.filesWritten() // from here on it is this kernel that writes
 	s.save(WorkspaceGiven{Name: filepath.Base(dir)})
 }
 

@@ -227,6 +227,9 @@ func (s *session) adopt(ctx context.Context) bool {
 			check = m.pool.startCheck(k)
 		}
 		used, ran, giveErr := m.workspaces.give(s.key, s.choice.Language, k.folder)
+		if giveErr == nil {
+			s.filesWritten() // from here on it is this kernel that writes
+		}
 		if err := errors.Join(<-check.result, giveErr); err != nil {
 			m.running.Go(func() { m.pool.throwAway(k, err.Error()) })
 		} else {
