@@ -31,7 +31,8 @@ def announces_itself(request):  # by an execute_input, before any code of the us
 
 class Packer:
     # Makes JSON of the parts of messages as jupyter_client does. What all messages of a cell have, its header, is made once.
-    encode = json.JSONEncoder(default=jsonutil.json_default, ensure_ascii=False, allow_nan=False).encode
+    style = dict(default=jsonutil.json_default, ensure_ascii=False, allow_nan=False)
+    encode, encode_large = json.JSONEncoder(**style).encode, LargeTextEncoder(**style).encode
     header, packed = None, b""
 
     def expect(self, header):
@@ -44,8 +45,9 @@ class Packer:
             return self.packed
         if part == {}:
             return b"{}"
+        encode = self.encode_large if isinstance(part, dict) and holds_large_text(part) else self.encode
         try:
-            return self.encode(part).encode("utf8", errors="backslashreplace")  # half a pair of surrogates is escaped as JSON does
+            return encode(part).encode("utf8", errors="backslashreplace")  # half a pair of surrogates is escaped as JSON does
         except (TypeError, ValueError):
             return json_packer(part)  # it knows what else may be done
 

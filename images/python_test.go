@@ -8,6 +8,38 @@ import (
 	"cellblock/kernels/kernelstest"
 )
 
+// Large texts are quoted as Python quotes them.
+func TestLargeTextsInJSON(t *testing.T) {
+	interpreter, err := exec.LookPath("python3")
+	kernelstest.Need(t, err == nil, "python3")
+	program, err := os.ReadFile("python_json.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asserts = `
+style = dict(ensure_ascii=False, allow_nan=False)
+plain, large = json.JSONEncoder(**style).encode, LargeTextEncoder(**style).encode
+pieces = ["", "A", "a\n", '"', "\\", "\\n", "\r\n", "\t", "\b\f", "\x00", "\x1b[0m", "\x7f", "\x85", "é", "日本", "\U0001f600", "\ud800", "\u2028", "</script>"]
+for piece in pieces:
+    for length in 1, LARGE_TEXT - 1, LARGE_TEXT, LARGE_TEXT + 1, 3 * LARGE_TEXT:
+        text = ("x" * length)[: -len(piece) or None] + piece
+        for part in {"name": "stdout", "text": text}, {"data": {"image/png": text, "n": 1.5}, "metadata": {"é": [text, None, True]}}, {text: {}}:
+            assert large(part) == plain(part), (piece, length)
+assert holds_large_text({"data": {"image/png": "A" * LARGE_TEXT}}) and holds_large_text({"text": "A" * LARGE_TEXT})
+assert not holds_large_text({"data": {"image/png": "A"}, "text": b"A" * LARGE_TEXT}) and not holds_large_text({"data": "A"})
+for wrong in {"n": float("nan")}, {"o": object()}:
+    for encode in plain, large:
+        try:
+            encode(wrong)
+        except (TypeError, ValueError):
+            continue
+        raise AssertionError(wrong)
+`
+	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // A kernel that can open no file any more still runs cells that await something, and keeps no file of theirs.
 func TestCellsAwaitWithoutFiles(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")
