@@ -64,6 +64,7 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
 		{"no package", "library(nothere)", "Error in library(nothere): there is no package called ‘nothere’\nHint: nothere is not installed, and the kernel has no network to install it: " +
 			"use what is there (rownames(installed.packages()) lists it). Other packages are installed on the server's host, by its operator."},
+		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})
 	if got := run("stop(strrep('x', 20000))").String(); len(got) > 2*maxMessage || strings.Count(got, "Error") != 1 {

@@ -50,6 +50,9 @@ local({
       content$evalue <- message_of(content$evalue)
       content$traceback <- as.list(c(content$traceback[-1], content$evalue))
     }
+    for (one in content$payload) { # what a pager would show, as of ?lm, is output here
+      if (identical(one$source, "page")) send("display_data", parent_msg, "iopub", list(data = one$data, metadata = setNames(list(), character())))
+    }
     send(msg_type, parent_msg, socket_name, content)
   }
   kernel$run()
