@@ -9,7 +9,7 @@ PLATFORMS=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows
 version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
 export CGO_ENABLED=0
 build() { # os arch output package
-	GOOS=$1 GOARCH=$2 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$3" "./cmd/$4"
+	GOOS=$1 GOARCH=$2 go build -buildvcs=true -trimpath -ldflags "-s -w -X main.version=$version" -o "$3" "./cmd/$4"
 }
 
 rm -rf dist
