@@ -40,15 +40,18 @@ class InspectOnce:
         return self.modules[file]
 
 
-def read_libraries_by_lines(source):
-    # To find what ran in a frame, IPython parses the whole file, which takes half a second for pandas': of a library's, the line says
-    # enough. A source that is no Python has lines only; this one says so of itself.
+LONG = 10_000  # lines of a file that takes seconds to parse
+
+
+def read_by_lines(source):
+    # To find what ran in a frame, IPython parses the whole file, which takes half a second for pandas' and many seconds for a long one:
+    # of these, the line says enough. A source that is no Python has lines only; this one says so of itself.
     read, name = source.__init__, source.code_qualname
 
     def read_lines(self, filename, lines):
-        library = LIBRARY.match(str(filename))
-        read(self, filename, ("?",) if library else lines)
-        if library:
+        only_lines = LIBRARY.match(str(filename)) or len(lines) > LONG
+        read(self, filename, ("?",) if only_lines else lines)
+        if only_lines:
             self.text, self.lines = "".join(lines), [line.rstrip("\r\n") for line in lines]
 
     def qualified_name(self, code):
@@ -83,7 +86,7 @@ def show_whole_errors(shell):
     shell.compile.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
-    read_libraries_by_lines(stack_data.Source)
+    read_by_lines(stack_data.Source)
     warnings_of_cells(shell.compile)
     ultratb.FAST_THRESHOLD = float("inf")  # lines from which on IPython tells less of all frames, as files took long to read
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback

@@ -136,7 +136,8 @@ func TestRealQuestionsToNobody(t *testing.T) {
 	}
 }
 
-// No file of a library is parsed to tell of its frames, which takes half a second for pandas': the line and the function are known.
+// No file of a library, and no very long one, is parsed to tell of its frames, which takes half a second for pandas': the line and the
+// function are known.
 func TestRealErrorsOfLibrariesAreQuick(t *testing.T) {
 	w := newRealWorld(t)
 	w.run("l", "%%writefile own.py\nimport json\ndef read(text):\n    return json.loads(text)").expect(t, false)
@@ -150,5 +151,7 @@ ast.parse = noted
 import own`).expect(t, false)
 	w.run("l", "own.read('{')").expect(t, true, "----> 1 own.read('{')\nFile /workspace/own.py:3, in read(text)\n----> 3     return json.loads(text)\n",
 		"inner frames left out", "in JSONDecoder.raw_decode(self, s, idx)\n", "self.scan_once(s, idx)\n", "JSONDecodeError: Expecting property name")
-	w.run("l", "sorted({f.rpartition('/')[2] for f in parsed if f.endswith(('own.py', '/decoder.py', '/json/__init__.py'))})").expect(t, false, "['own.py']")
+	w.run("l", "open('long.py', 'w').write('#\\n' * 10_000 + 'def fail(): return 1/0\\n')\nimport long\nlong.fail()").
+		expect(t, true, "----> 3 long.fail()\nFile /workspace/long.py:10001, in fail()\n> 10001 def fail(): return 1/0\nZeroDivisionError")
+	w.run("l", "sorted({f.rpartition('/')[2] for f in parsed if f.endswith(('own.py', 'long.py', '/decoder.py', '/json/__init__.py'))})").expect(t, false, "['own.py']")
 }

@@ -38,6 +38,7 @@ func TestBashCells(t *testing.T) {
 		{"cat; read -p 'name? ' line; echo \"[$line] $?\"", "bash: read: nobody can answer here: put the value into the code\n[] 1\n", ""},
 		{"read line", "bash: read: nobody can answer here: put the value into the code\n", "1"},
 		{"read a b <<<'1 2'; while read -r c; do echo $a $b $c; done < <(echo 3); read -rd '' d <<<4; echo \"$? $d\"", "1 2 3\n1 4\n", ""},
+		{"while read -ru3 l; do echo $l; done 3<<<5; exec {fd}<<<6; while read -r -u $fd l; do echo $l; done; read -Q 2>/dev/null", "5\n6\n", "2"},
 		{"for i in {1..20}; do read line </dev/tty; done; echo $?", "1\n", ""},
 		{"python3 -c \"import getpass\ntry: getpass.getpass('')\nexcept EOFError: print('asked')\"", "asked\n", ""},
 		{"printf '%s\\n' first last >pages; more -5 pages; bash -c 'more <pages'", "first\nlast\nfirst\nlast\n", ""},

@@ -38,8 +38,9 @@ __cellblock_save() {
 trap __cellblock_save EXIT
 read() {
   builtin read "$@" || {
-    local status=$?
-    [[ ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: nobody can answer here: put the value into the code' >&2
+    local status=$? word
+    for word; do [[ $word != -*u* ]] || return "$status"; done # of another descriptor
+    [[ $status != 1 || ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: nobody can answer here: put the value into the code' >&2
     return "$status"
   }
 }
