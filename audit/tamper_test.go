@@ -136,8 +136,8 @@ func FuzzVerify(f *testing.F) {
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
 	f.Add(text)
 	f.Add(rest)
-	f.Add(append(rest, first...))
-	f.Add(append(text, `{"seq":4,"before":"`...))
+	f.Add(slices.Concat(rest, first))
+	f.Add(slices.Concat(text, []byte(`{"seq":4,"before":"`)))
 	f.Add([]byte("{\"seq\":18446744073709551615}\n{}\n[]\n\n\xff"))
 	f.Fuzz(func(t *testing.T, put []byte) {
 		dir := t.TempDir()

@@ -73,12 +73,15 @@ def suggestion(value, tb):
 
 def warnings_of_cells(compiler):
     # A cell's code is in a file that nobody has ever seen: "/tmp/ipykernel_16/339234766.py:3: UserWarning: …". Its number is not told,
-    # as a session counts on over kernels; the line itself stands below.
-    def in_words(message, category, filename, lineno, line=None, describe=warnings.formatwarning):
-        said = describe(message, category, filename, lineno, line)
+    # as a session counts on over kernels; the line itself stands below. What formatwarning is given is less than there is: of a
+    # ResourceWarning, where the object was made is in the message alone.
+    describe = warnings._formatwarnmsg_impl
+
+    def in_words(message):
+        said, filename = describe(message), message.filename
         return said.replace(filename, "<cell>", 1) if filename in getattr(compiler, "_filename_map", ()) else said
 
-    warnings.formatwarning = in_words
+    warnings._formatwarnmsg_impl = in_words
 
 
 def show_whole_errors(shell):

@@ -21,7 +21,7 @@ func filesHint(list string) string {
 
 // noNetwork is what programs print where there is no network, of which they make no exception.
 var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
-	"unable to resolve host", "Could not resolve hostname", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
+	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
 	"Proxy response (403)", "(cellblock: "}
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
