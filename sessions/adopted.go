@@ -77,7 +77,7 @@ func (s *session) followOn(a *adopted) {
 	}()
 	r.catchUp()
 	if a.asks && !r.over() && a.record.unchanged() {
-		r.reply(noInput + "nobody can be asked any more, because the server restarted" + inCode)
+		r.replyNothing()
 	}
 	r.toEnd(cancel)
 }

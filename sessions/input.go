@@ -33,6 +33,7 @@ func (p *Prompt) Closed() <-chan struct{} { return p.closed }
 type input struct {
 	mu       sync.Mutex
 	attended bool
+	orphan   bool   // who would have been asked has called an earlier server
 	name     string // begins the ids of the cell's prompts
 	prompts  int
 	prompt   *Prompt // the open one
@@ -156,7 +157,7 @@ func (r *run) ask(out kernels.Output) {
 	in.mu.Unlock()
 	r.s.changed()
 	if !attended {
-		r.reply(noInput + "nobody can be asked for input here" + inCode)
+		r.replyNothing()
 	}
 }
 
@@ -178,6 +179,15 @@ func (r *run) reply(line string) {
 	if err := r.running.Reply(r.s.ctx, line); err != nil {
 		r.s.log.Warn("the kernel did not get its line of input", "error", err)
 	}
+}
+
+// replyNothing tells code that nobody answers it, and why.
+func (r *run) replyNothing() {
+	why := "nobody can be asked for input here"
+	if r.e.input.orphan {
+		why = "nobody can be asked any more, because the server restarted"
+	}
+	r.reply(noInput + why + inCode)
 }
 
 // dropPrompt closes what the cell asked when it has ended: there is nobody left to be told an answer.

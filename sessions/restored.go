@@ -20,7 +20,7 @@ func (s *session) restoreCells(ctx context.Context, l left, release func(msgID s
 			ended = append(ended, e)
 		case running == nil:
 			running = &adopted{Execution: e, asks: asks, doubt: stored.Started.IsZero()}
-			e.phase, e.generation = PhaseRunning, l.kernel.Number
+			e.phase, e.generation, e.input.orphan = PhaseRunning, l.kernel.Number, true
 			e.record.seen = max(e.record.seen, l.kernel.Seq)
 			if running.doubt {
 				e.started, e.since = s.past.Used, s.past.Used
