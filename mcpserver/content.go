@@ -60,6 +60,8 @@ type piece struct {
 	// folded tells that the text, if there is any, is a note, and again is what has been told before and is left out here.
 	folded bool
 	again  left
+	// of is the turn whose repetition the text tells of, or which is repeated here.
+	of string
 
 	image   *mcp.ImageContent
 	missing left

@@ -12,7 +12,7 @@ func cutPieces(pieces []piece, chars int) []piece {
 	if total <= chars {
 		return pieces
 	}
-	c := cutter{head: chars / 2, tail: total - chars/2, gap: -1}
+	c := cutter{head: chars / 2, tail: total - chars/2, gap: -1, untold: map[string]bool{}}
 	for _, p := range pieces {
 		c.add(p)
 	}
@@ -24,7 +24,8 @@ type cutter struct {
 	head, tail int
 	at         int
 	kept       []piece
-	gap        int // index in kept of the piece that counts what is left out; -1 while there is none
+	gap        int             // index in kept of the piece that counts what is left out; -1 while there is none
+	untold     map[string]bool // turns of which it is left out that they come again
 }
 
 func (c *cutter) add(p piece) {
@@ -33,7 +34,10 @@ func (c *cutter) add(p piece) {
 	case !p.missing.none() && c.gap >= 0 && c.at < c.tail:
 		c.kept[c.gap].missing = c.kept[c.gap].missing.plus(p.missing)
 	case p.folded && c.at >= c.head && c.at < c.tail:
-		c.leave(p.again)
+		c.leaveFolded(p)
+	case p.folded && c.untold[p.of]:
+		c.leave(left{below: 1})
+		c.kept = append(c.kept, p)
 	case p.text == "" || end <= c.head || c.at >= c.tail:
 		c.kept = append(c.kept, p)
 	default:
@@ -45,7 +49,7 @@ func (c *cutter) add(p piece) {
 // cut keeps the first head and the last tail characters of a piece, if these are more than none.
 func (c *cutter) cut(p piece, head, tail int) {
 	if p.folded {
-		c.leave(p.again)
+		c.leaveFolded(p)
 		return
 	}
 	front := firstChars(p.text, head)
@@ -57,6 +61,14 @@ func (c *cutter) cut(p piece, head, tail int) {
 	}
 	c.leave(missing)
 	c.keep(p, back)
+}
+
+// leaveFolded leaves out what stands for other text.
+func (c *cutter) leaveFolded(p piece) {
+	if p.of != "" && p.text != "" { // it is told with this one
+		c.untold[p.of] = true
+	}
+	c.leave(p.again)
 }
 
 // leave counts what is left out.

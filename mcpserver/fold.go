@@ -87,11 +87,11 @@ func markAgains(turns []turn) {
 // againPieces stand for a turn that is told with an earlier one.
 func againPieces(t turn) []piece {
 	said := leftOf(strings.TrimRight(t.text, "\n"))
-	return []piece{{stderr: true, folded: true, again: said.plus(left{chars: int64(len("\n[stderr] ")), lines: 1})}}
+	return []piece{{stderr: true, folded: true, of: t.text, again: said.plus(left{chars: int64(len("\n[stderr] ")), lines: 1})}}
 }
 
 // betweenNote says that a turn comes again behind others.
 func betweenNote(t turn) piece {
 	lines := strings.Count(strings.TrimRight(t.text, "\n"), "\n") + 1
-	return piece{text: foldNote(lines, t.times) + ", between what follows …", stderr: true, folded: true}
+	return piece{text: foldNote(lines, t.times) + ", between what follows …", stderr: true, folded: true, of: t.text}
 }

@@ -112,6 +112,23 @@ func TestFoldedTurnsCount(t *testing.T) {
 	}
 }
 
+// Where a warning is left out in the middle, its repetitions behind that are not silent.
+func TestRepeatsOfWhatIsLeftOut(t *testing.T) {
+	for first, want := range map[int]string{0: "left out here", 250: " lines), among them what stderr says again 143 times between what follows, left out here"} {
+		var outs []kernels.Output
+		for i := range 600 {
+			outs = append(outs, stdout(fmt.Sprintf("%0100d\n", i)))
+			if i >= first {
+				outs = append(outs, stderr(strings.Repeat("w", 100)+"\n"))
+			}
+		}
+		got := dump(render(outs...))
+		if told := strings.Contains(got, "times more, between what follows"); !strings.Contains(got, want) || told != (first == 0) || strings.Contains(got, "among them") != (first > 0) {
+			t.Errorf("from line %d on: %.200s … %s", first, got, got[strings.Index(got, "left out")-200:][:300])
+		}
+	}
+}
+
 // Of a value that nobody printed less is told than of what was printed, and all of it can be read.
 func TestLongValue(t *testing.T) {
 	long := strings.Repeat("0123456789", 2000)

@@ -12,10 +12,11 @@ import (
 type left struct {
 	chars, lines int64
 	outputs      int64 // whole outputs that are no text
+	below        int64 // how often it comes again, untold, in what is told below
 }
 
 func (l left) plus(m left) left {
-	return left{l.chars + m.chars, l.lines + m.lines, l.outputs + m.outputs}
+	return left{l.chars + m.chars, l.lines + m.lines, l.outputs + m.outputs, l.below + m.below}
 }
 
 func (l left) none() bool { return l == left{} }
@@ -32,7 +33,11 @@ func (l left) text(readOn string) string {
 	if l.outputs > 0 {
 		parts = append(parts, words.Count(l.outputs, "output"))
 	}
-	return "… " + strings.Join(parts, " and ") + " left out here" + readOn + " …"
+	again := ""
+	if l.below > 0 {
+		again = ", among them what stderr says again " + words.Count(l.below, "time") + " between what follows,"
+	}
+	return "… " + strings.Join(parts, " and ") + again + " left out here" + readOn + " …"
 }
 
 // leftOf counts text.
