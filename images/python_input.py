@@ -37,8 +37,11 @@ def ask_after_output(kernel):
     kernel.raw_input, kernel.getpass = asking(kernel.raw_input, NO_VALUE), asking(kernel.getpass, NO_SECRET)
 
 
+MORE = 'more() (for word; do shift; case $word in [-+]*) ;; *) set -- "$@" "$word";; esac; done; cat -- "$@")'  # without its options
+
+
 def run_without_input(command, system=zmqshell.system):
-    return system('exec </dev/null; more() { cat "$@"; }; ' + command)
+    return system("exec </dev/null; " + MORE + "; " + command)
 
 
 zmqshell.system = run_without_input

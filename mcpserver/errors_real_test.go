@@ -125,7 +125,7 @@ func TestRealQuestionsToNobody(t *testing.T) {
 		{"try: input()\nexcept Exception as e: print('told:', e)", "told: nobody can answer input() here: put the value into the code", false},
 		{"!read answer; echo \"got: <$answer>\"", "got: <>", false},
 		{"def f(mine): \n    !echo {mine}\nf('a local name')", "a local name", false},
-		{"open('pages', 'w').write('one\\ntwo\\n')\n!more pages", "one\ntwo\n", false},
+		{"open('pages', 'w').write('one\\ntwo\\n')\n!more -5 pages; more <pages; more none 2>&1 | grep -c cat", "one\ntwo\none\ntwo\n1\n", false},
 		{"!exit 3\n_exit_code", "3", false},
 	} {
 		got := w.execute("q", tt.code, map[string]any{"timeout_seconds": 10})
