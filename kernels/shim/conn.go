@@ -101,7 +101,8 @@ type asking struct {
 	came  time.Time
 }
 
-// note remembers a message if it is an execute_request, and forgets what the kernel's process has said before it.
+// note remembers a message if it is an execute_request, and with a cell's forgets what the kernel's process has said before it. A
+// silent one may come while a cell runs, to find out what was lost.
 func (s *Shim) note(m stream.Message) {
 	if m.Channel != stream.Shell {
 		return
@@ -113,7 +114,7 @@ func (s *Shim) note(m stream.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = asking{strings.Clone(id), time.Now()}
-	if s.kernel != nil {
+	if _, cell := executionAsked(m.Parts); cell && s.kernel != nil {
 		s.kernel.console.forget()
 	}
 }

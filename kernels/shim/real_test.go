@@ -325,6 +325,22 @@ func TestRestartStubborn(t *testing.T) {
 	}
 }
 
+// What a cell's process has said is not forgotten for a request that is no cell's.
+func TestLastWordsOutliveASilentRequest(t *testing.T) {
+	b, c := ready(t, nil)
+	end := filepath.Join(t.TempDir(), "end")
+	c.execute(fmt.Sprintf("import os, time\n_ = os.write(2, b'out of luck\\n')\nwhile not os.path.exists(%q): time.sleep(0.01)\nos._exit(3)", end))
+	c.find("what it says", func(f frame) bool { return f.printed("out of luck") })
+	again := b.dial(nil)
+	again.send("execute_request", map[string]any{"code": "", "silent": true, "store_history": false, "allow_stdin": false, "stop_on_error": false})
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := again.event(stream.EventExited); e.Exit.Code != 3 || !strings.Contains(e.Exit.Output, "out of luck") {
+		t.Fatalf("exited %+v", e.Exit)
+	}
+}
+
 func TestKilled(t *testing.T) {
 	b, c := ready(t, nil)
 	c.execute("import os, signal\nprint('last words', flush=True)\nimport time; time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGKILL)")

@@ -125,9 +125,10 @@ function place(node, fresh) {
 // show puts what a cell shows anew behind what it shows already, or in its place.
 function show(outputs, cleared, items) {
   if (cleared) outputs.replaceChildren();
+  const item = (key) => outputs.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`);
   for (const {key, html} of items) {
-    const old = outputs.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`);
-    if (!old) outputs.append(element(html));
+    const old = item(key);
+    if (!old) outputs.insertBefore(element(html), item('advice')); // which stays the last
     else if (!('whole' in old.dataset)) old.replaceWith(element(html));
   }
 }
