@@ -65,6 +65,9 @@ func (i ExecutionInfo) Title() string {
 	return strings.TrimRight("run "+words.Shell(i.File)+" "+i.Args, " ")
 }
 
+// Produced is how many outputs the cell has produced by now, also after its end.
+func (e *Execution) Produced() int { return e.record.length() }
+
 // Language is the language of the session that the cell runs in.
 func (e *Execution) Language() string { return e.choice.Language }
 

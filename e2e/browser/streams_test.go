@@ -2,6 +2,8 @@ package browser
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -130,4 +132,25 @@ func TestPathDiesSilently(t *testing.T) {
 	p.click("#tab-resources")
 	p.until("globalThis.asked")
 	p.until("document.getElementById('memory-now').textContent !== ''")
+}
+
+// What comes when a cell has ended is shown, also of a cell that had ended before the page was opened, and what is to be done about what
+// the cell has printed stays below it.
+func TestLateOutput(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	const code = "def later(gate):\n    gate.wait(60); print('later', file=sys.stderr)\ngates.append(threading.Event()); threading.Thread(target=later, args=gates[-1:]).start()\n!nosuchprogram"
+	s.python(t, c, "late", "import sys, threading\ngates = []\n"+code)
+	p.open("/s/late")
+	p.untilText("#c1 .outputs", "is not installed")
+	s.python(t, c, "late", code)
+	p.untilText("#c2 .outputs", "is not installed")
+	s.python(t, c, "late", "for gate in gates: gate.set()")
+	for _, cell := range []string{"#c1", "#c2"} {
+		p.untilText(cell+" .outputs", "later")
+		if text := eval[string](p, fmt.Sprintf("document.querySelector('%s .outputs').innerText", cell)); strings.Index(text, "later") > strings.Index(text, "is not installed") {
+			t.Errorf("it reads\n%s", text)
+		}
+	}
 }

@@ -58,6 +58,7 @@ type followed struct {
 	phase   sessions.Phase
 	watched bool
 	final   bool // all of it was told, but for late output
+	had     int  // without shown: the outputs that it had when the page began to be told, which has it from elsewhere
 }
 
 // The events of the topic.
@@ -103,6 +104,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	f.top = f.next - 1
+	f.recall(ctx)
 	for {
 		changed := f.v.Sessions.Changed(f.owner, f.id)
 		if err := f.look(ctx); err != nil {
@@ -148,6 +150,17 @@ func (f *follower) skip(total int) {
 	f.next = min(f.next, total+1)
 }
 
+// recall remembers the cells before those that are told of: they may have late output.
+func (f *follower) recall(ctx context.Context) {
+	for n := f.top; n > max(0, f.top-keptCells); n-- {
+		e, err := f.v.Sessions.Execution(ctx, f.owner, f.id, n)
+		if err != nil {
+			return // it is forgotten, and those before it are
+		}
+		f.cells[n] = &followed{e: e, final: true, had: e.Produced()}
+	}
+}
+
 // look tells of cells that are new, or further than they were.
 func (f *follower) look(ctx context.Context) error {
 	total, err := f.total(ctx)
@@ -173,12 +186,24 @@ func (f *follower) look(ctx context.Context) error {
 	}
 	for n := f.next - 1; n >= f.next-keptCells; n-- {
 		if c := f.cells[n]; c != nil && c.final {
-			if err := f.tellItems(c); err != nil { // late output
+			if err := f.tellLate(ctx, c); err != nil {
 				return err
 			}
 		}
 	}
 	return f.advance()
+}
+
+// tellLate tells what a cell has produced after its end.
+func (f *follower) tellLate(ctx context.Context, c *followed) error {
+	switch {
+	case c.shown != nil:
+		return f.tellItems(c)
+	case c.e.Produced() != c.had:
+		c.final = false
+		return f.tell(ctx, c)
+	}
+	return nil
 }
 
 // advance moves the cursor behind cells that have been told to their end.
