@@ -36,6 +36,12 @@ var (
 	missingFile    = regexp.MustCompile(`cannot open file '[^'\n]*': No such file or directory`)
 )
 
+// spawned and notThere are what Node and Python say of a program that they cannot find by its name alone.
+var (
+	spawned  = regexp.MustCompile(`^spawn(?:Sync)? (` + program + `) ENOENT$`)
+	notThere = regexp.MustCompile(`^\[Errno 2\] No such file or directory: '(` + program + `)'$`)
+)
+
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
 // ErrorHints returns what tells the hint that a model gets with an error of a cell, in a session that is made of a choice: for whoever
@@ -90,6 +96,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
 		containsAny(e.Value, noNetwork):
 		return within.network.hint()
+	case missingCommand(e) != "":
+		return within.programHint(missingCommand(e))
 	case name == "FileNotFoundError":
 		return filesHint("os.listdir()")
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
@@ -102,6 +110,18 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.deniedHint(e.Value)
 	}
 	return within.spaceHint(e.Value)
+}
+
+// missingCommand is the program that Python or Node could not start, because there is none of that name.
+func missingCommand(e kernels.ExecError) string {
+	if said := spawned.FindStringSubmatch(e.Value); said != nil {
+		return said[1]
+	}
+	said, frames := notThere.FindStringSubmatch(e.Value), plain(strings.Join(e.Traceback, "\n"))
+	if said == nil || !strings.Contains(frames, "/subprocess.py") || strings.Contains(frames, "cwd='"+said[1]+"'") || strings.Contains(frames, `cwd="`+said[1]+`"`) {
+		return ""
+	}
+	return said[1]
 }
 
 // pythonHint is for a Python package that is not there.

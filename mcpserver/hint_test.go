@@ -127,6 +127,26 @@ func TestNetworkHint(t *testing.T) {
 	}
 }
 
+// A program that Python cannot start is no file that is missing.
+func TestHintOfACommand(t *testing.T) {
+	frames := []string{"Traceback", "\x1b[0;32m/usr/lib/python3.11/subprocess.py\x1b[0m in \x1b[0;36m_execute_child\x1b[0m"}
+	for _, tt := range []struct {
+		value  string
+		frames []string
+		want   string
+	}{
+		{"[Errno 2] No such file or directory: 'ffmpeg'", frames, "ffmpeg is not installed"},
+		{"[Errno 2] No such file or directory: 'ffmpeg'", nil, "os.listdir()"},
+		{"[Errno 2] No such file or directory: './run.sh'", frames, "os.listdir()"},
+		{"[Errno 2] No such file or directory: '/nowhere'", frames, "os.listdir()"},
+		{"[Errno 2] No such file or directory: 'nowhere'", append(frames, "run(\x1b[1m'ls'\x1b[0m, cwd\x1b[1m=\x1b[0m'nowhere')"), "os.listdir()"},
+	} {
+		if got := errorHint(kernels.ExecError{Name: "FileNotFoundError", Value: tt.value, Traceback: tt.frames}, bounds{}); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+}
+
 // What Node says of what is not there.
 func TestHintOfNode(t *testing.T) {
 	for _, tt := range []struct{ value, want string }{
@@ -135,6 +155,8 @@ func TestHintOfNode(t *testing.T) {
 		{"Cannot find module './mine.js'\nRequire stack:\n- /workspace/cell.js", ""},
 		{"Cannot find module '/workspace/mine.mjs' imported from /workspace/", ""},
 		{"ENOENT: no such file or directory, open 'a.csv'", "fs.readdirSync"},
+		{"spawn git ENOENT", "git is not installed"},
+		{"spawnSync git ENOENT", "git is not installed"},
 		{"EROFS: read-only file system, open '/usr/a'", "Only the working directory"},
 		{"getaddrinfo ENOTFOUND example.com", "no network"},
 	} {

@@ -200,6 +200,9 @@ func TestUnknownToolIsToldTheNearest(t *testing.T) {
 				t.Errorf("%s: %s", version, got)
 			}
 		}
+		if got := dial(t, url, version).call(t.Context(), 4, "execute_julia", nil); !strings.Contains(got, "code runs by execute_python") {
+			t.Errorf("%s: %s", version, got)
+		}
 		if got := dial(t, url, version).call(t.Context(), 3, "zzzzzz", nil); !strings.Contains(got, "there is no tool") || strings.Contains(got, "Hint") {
 			t.Errorf("%s: %s", version, got)
 		}
