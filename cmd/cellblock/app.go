@@ -91,7 +91,8 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		cfg.warnOfExcess(ctx, p, a.logger)
 	}
 	a.history, err = history.Open(ctx, history.Options{
-		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) }, Logger: a.logger,
+		Folder: cfg.DataDir, Slot: a.slot.name, Alive: func(slot string) bool { return slotTaken(cfg.DataDir, slot) },
+		Address: func(slot string) string { return serverAddress(cfg.DataDir, slot) }, Logger: a.logger,
 		MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxBytes),
 	})
 	if err != nil {

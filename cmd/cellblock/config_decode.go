@@ -45,7 +45,7 @@ func decodeDuration(_, to reflect.Type, value any) (any, error) {
 	text := fmt.Sprint(value)
 	d, err := parseDuration(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a duration; write it as 90s, 10m, 1h or 30d", text)
+		return nil, fault.New(fault.Invalid, "%q is not a duration", text).WithHint("Write it as 90s, 10m, 1h or 30d.")
 	}
 	return d, nil
 }

@@ -172,7 +172,7 @@ func TestBadConfiguration(t *testing.T) {
 		"half a session":       {"sessions: {max: 1.5}\n", nil, nil, `config.yaml): "1.5" is not a whole number`},
 		"no number, fraction":  {"profiles: {session: {cpus: all}}\n", nil, nil, `"all" is not a number`},
 		"neither true nor not": {"allow_unenforced: maybe\n", nil, nil, `"maybe" is not true or false`},
-		"a duration's flag":    {"", []string{"CELLBLOCK_TIMEOUT_MAX=9"}, nil, `(CELLBLOCK_TIMEOUT_MAX): "9" is not a duration; write it as 90s`},
+		"a duration's flag":    {"", []string{"CELLBLOCK_TIMEOUT_MAX=9"}, nil, "(CELLBLOCK_TIMEOUT_MAX): \"9\" is not a duration\nHint: Write it as 90s"},
 		"a group":              {"log: x\n", nil, nil, "log.format, log.level"},
 		"where it stands":      {"colour: x\n", nil, nil, "config.yaml"},
 		"no port":              {"", nil, []string{"--addr", "127.0.0.1"}, "127.0.0.1:8787"},

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	cerrdefs "github.com/containerd/errdefs"
+
 	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/kernels/docker"
@@ -36,6 +38,9 @@ type imageLanguages struct {
 
 // pythonImage is the image that a fresh installation is told to make.
 const pythonImage = "cellblock-python:latest"
+
+// ownImages is how the names of images begin that `make image` makes.
+const ownImages = "cellblock-"
 
 // find returns the languages. The error says which image is missing: one that the configuration names, or any at all.
 func (f *imageLanguages) find(ctx context.Context) (*images.Set, error) {
@@ -70,6 +75,9 @@ func (f *imageLanguages) find(ctx context.Context) (*images.Set, error) {
 func (f *imageLanguages) inNamed(ctx context.Context, key, image string) (images.Language, error) {
 	name := images.Name(key)
 	i, err := f.library.Image(ctx, image)
+	if cerrdefs.IsNotFound(err) && !strings.HasPrefix(image, ownImages) { // the Makefile makes no other's
+		err = fault.New(fault.Unavailable, "%w", err).WithHint("Pull or build it on that engine; or correct images.%s in the configuration.", key)
+	}
 	if err != nil {
 		return images.Language{}, err
 	}

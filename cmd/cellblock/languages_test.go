@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	cerrdefs "github.com/containerd/errdefs"
+
 	"cellblock/internal/fault"
 	"cellblock/kernels"
 	"cellblock/kernels/docker"
@@ -40,7 +42,7 @@ func (l *fakeLibrary) Images(context.Context, string) (all []docker.Image, err e
 func (l *fakeLibrary) Image(_ context.Context, name string) (docker.Image, error) {
 	i, ok := l.images[name]
 	if !ok {
-		return docker.Image{}, fault.New(fault.Unavailable, "no image %s", name)
+		return docker.Image{}, fault.New(fault.Unavailable, "no image %s: %w", name, cerrdefs.ErrNotFound).WithHint("Build it: make image.")
 	}
 	return docker.Image{Name: name, ID: "id of " + name, Env: i.env}, nil
 }
@@ -105,7 +107,8 @@ func TestLanguagesOfImages(t *testing.T) {
 		{map[string]string{"go": "other:1", "bash": "cellblock-full:latest", "r": ""}, "bash cellblock-full:latest, go other:1, python cellblock-python:latest, r cellblock-full:latest"},
 		{map[string]string{"python": "bare:1"}, "bash cellblock-bash:latest, python bare:1, r cellblock-full:latest"},
 		{map[string]string{"lua": "other:1"}, "error: configuration: images.lua: other:1 brings no kernelspec of that language\nHint: It has: go."},
-		{map[string]string{"go": "absent:1"}, "error: no image absent:1"},
+		{map[string]string{"go": "absent:1"}, "error: no image absent:1: not found\nHint: Pull or build it on that engine; or correct images.go"},
+		{map[string]string{"go": "cellblock-go:1"}, "error: no image cellblock-go:1: not found\nHint: Build it: make image"},
 	} {
 		if got, _ := l.found(tt.named, ""); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%v: %s", tt.named, got)
@@ -115,7 +118,7 @@ func TestLanguagesOfImages(t *testing.T) {
 
 func TestNoLanguagesAtAll(t *testing.T) {
 	l := &fakeLibrary{}
-	if got, _ := l.found(nil, ""); got != "error: no image cellblock-python:latest" {
+	if got, _ := l.found(nil, ""); !strings.HasPrefix(got, "error: no image cellblock-python:latest") {
 		t.Errorf("got %s", got)
 	}
 	l.images = map[string]fakeImage{"cellblock-python:latest": {}}

@@ -116,6 +116,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	defer context.AfterFunc(graceful, func() {
 		a.logger.Info(stoppingLine(a.keep))
 	})()
+	warnOfOthers(cfg.DataDir, a.slot.name, a.logger)
 	if err := leaveAddress(cfg.DataDir, a.slot.name, cfg.localURL(listener.Addr())); err != nil {
 		a.logger.Warn("commands will not find this server by its data folder", "error", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -50,6 +51,25 @@ func otherServers(dataDir, slot string) []serverFile {
 		return nil
 	}
 	return slices.DeleteFunc(f.all(), func(s serverFile) bool { return s.Slot == slot || !slotTaken(dataDir, s.Slot) })
+}
+
+// serverAddress is where the server in a slot is reached, "" where it has left no word.
+func serverAddress(dataDir, slot string) string {
+	f, _ := readServerFile(dataDir)
+	for _, s := range f.all() {
+		if s.Slot == slot {
+			return s.URL
+		}
+	}
+	return ""
+}
+
+// warnOfOthers tells of servers that use the data folder, too: commands that are given the folder do not go to them any more.
+func warnOfOthers(dataDir, slot string, logger *slog.Logger) {
+	for _, other := range otherServers(dataDir, slot) {
+		logger.Warn("another server uses this data folder; it keeps its sessions, and commands go to this one", "data_dir", dataDir, "other", other.URL,
+			"hint", "Stop one of them, give this one its own --data-dir, or reach the other with --url "+other.URL)
+	}
 }
 
 // all is the file's servers, the last that started first.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -103,6 +105,20 @@ func TestServersOnOneFolderAreFoundAgain(t *testing.T) {
 		_ = slots[name].release()
 	}
 	found("all run", "third")
+	var said bytes.Buffer
+	warnOfOthers(dir, slots["third"].name, slog.New(slog.NewTextHandler(&said, nil)))
+	if lines := strings.Split(strings.TrimSpace(said.String()), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") ||
+		!strings.Contains(lines[0], "other="+urls["second"]) || !strings.Contains(lines[1], "other="+urls["first"]) {
+		t.Errorf("of the others the third says %q", said.String())
+	}
+	for name, held := range slots {
+		if at := serverAddress(dir, held.name); at != urls[name] {
+			t.Errorf("the %s is said to be at %q, and is at %s", name, at, urls[name])
+		}
+	}
+	if at := serverAddress(dir, "c0"); at != "" {
+		t.Errorf("who left no word is said to be at %q", at)
+	}
 	_ = slots["third"].release()
 	found("the third was killed", "second")
 	stop("second")

@@ -34,6 +34,7 @@ var commandWords = strings.NewReplacer(
 	"close_session", "cellblock sessions rm",
 	"executing code with a session_id", "cellblock exec --session",
 	"use another session_id", "use another --session",
+	"or the server at ", "or give --url ",
 	"list_all_sessions", "cellblock admin ls",
 	"list_sessions", "cellblock sessions ls",
 	"list_executions", "cellblock sessions show",
@@ -76,8 +77,12 @@ func inSeconds(number string) string {
 	return words.Length(time.Duration(n) * time.Second)
 }
 
+// mintedSession is how a result names a session that it began without a given name.
+var mintedSession = regexp.MustCompile(`(?m)^\[session (\S+) \(new: pass this session_id to go on with it\)`)
+
 // ownClosing is the block that closes a result. What it names beside the hint, such as files, keeps its name.
 func ownClosing(text string) string {
+	text = mintedSession.ReplaceAllString(text, "[session $1 (new: --session $1 goes on with it)")
 	said, hint, hinted := strings.Cut(text, "\nHint: ")
 	if hint = ownHint(hint); hinted && hint != "" {
 		return ownCalls(said) + "\nHint: " + hint

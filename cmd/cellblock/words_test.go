@@ -17,6 +17,7 @@ func TestOwnHint(t *testing.T) {
 		`when the server is back, get_execution(session_id="a", execution_id=3, since=4) reads how it goes`: "when the server is back, `cellblock sessions show a 3` reads how it goes",
 		"you have made none; create_image makes one":                                                        "you have made none; cellblock images create makes one",
 		"use another session_id for bash, or call execute_python on this one":                               "use another --session for bash, or give --language python",
+		"use another session_id, or the server at http://127.0.0.1:8787/mcp, where it runs":                 "use another --session, or give --url http://127.0.0.1:8787/mcp, where it runs",
 		"get_execution waits for it":                                                                        "",
 	} {
 		if got := ownHint(hint); got != want {
@@ -28,11 +29,12 @@ func TestOwnHint(t *testing.T) {
 // Only the server's own words are changed, never what a cell has printed or named.
 func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 	for text, want := range map[string]string{
-		"files: list_files.py\nsession a · cell 1 · ok":                   "files: list_files.py\nsession a · cell 1 · ok",
-		"Error: no list_files\nHint: list_files names them":               "Error: no list_files\nHint: cellblock files ls names them",
-		"Error: late\nHint: restart_session gives a new one":              "Error: late",
-		"Error: timeout_seconds: must be between 1 and 43200, got 356400": "Error: --timeout: must be between 1 second and 12 hours, got 99 hours",
-		`running: get_execution(session_id="a", execution_id=1)`:          "running: `cellblock sessions show a 1`",
+		"files: list_files.py\nsession a · cell 1 · ok":                            "files: list_files.py\nsession a · cell 1 · ok",
+		"Error: no list_files\nHint: list_files names them":                        "Error: no list_files\nHint: cellblock files ls names them",
+		"Error: late\nHint: restart_session gives a new one":                       "Error: late",
+		"Error: timeout_seconds: must be between 1 and 43200, got 356400":          "Error: --timeout: must be between 1 second and 12 hours, got 99 hours",
+		`running: get_execution(session_id="a", execution_id=1)`:                   "running: `cellblock sessions show a 1`",
+		"[session s-1 (new: pass this session_id to go on with it) · cell 1 · ok]": "[session s-1 (new: --session s-1 goes on with it) · cell 1 · ok]",
 	} {
 		if got := ownClosing(text); got != want {
 			t.Errorf("%q became %q", text, got)

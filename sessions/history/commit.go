@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -37,7 +38,7 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 		return found, err
 	}
 	if s.heldElsewhere(holder) {
-		return found, heldError(want.ID)
+		return found, s.heldError(want.ID, holder)
 	}
 	found.Held = holder == s.holder
 	return found, w.exec("UPDATE sessions SET holder = ?, language = ?, profile = ?, image = ?, closed = NULL, why = '' WHERE id = ?",
@@ -48,9 +49,16 @@ func (s *Store) claim(w *writer, want sessions.StoredSession) (sessions.StoredSe
 // deletes that, or writes to it, would do so to the next.
 func newRef() sessions.SessionRef { return sessions.SessionRef(rand.Int64N(math.MaxInt64) + 1) }
 
-func heldError(id string) error {
-	return fault.New(fault.Conflict, "session %q is in use by another cellblock process on the same data folder", id).
-		WithHint("use another session_id, or close it where it runs")
+// heldError says of a session that another process has it, and where that one is reached, if that is known.
+func (s *Store) heldError(id, holder string) error {
+	err := fault.New(fault.Conflict, "session %q is in use by another cellblock process on the same data folder", id)
+	if slot, _, _ := strings.Cut(holder, "/"); s.address != nil {
+		if at := s.address(slot); at != "" {
+			err.Message += ", the server at " + at
+			return err.WithHint("use another session_id, or the server at %s, where it runs", at)
+		}
+	}
+	return err.WithHint("use another session_id, or close it where it runs")
 }
 
 // Commit implements sessions.Store.

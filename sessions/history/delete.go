@@ -40,7 +40,7 @@ func (s *Store) hide(w *writer, o sessions.Owner, id string) (ref sessions.Sessi
 	case err != nil:
 		return 0, err
 	case s.heldElsewhere(holder):
-		return 0, heldError(id)
+		return 0, s.heldError(id, holder)
 	}
 	return ref, w.exec("UPDATE sessions SET deleted = 1, holder = '' WHERE id = ?", ref)
 }

@@ -28,6 +28,8 @@ type Options struct {
 	Slot string
 	// Alive tells whether another slot's process is alive. Nil means that every other slot's is.
 	Alive func(slot string) bool
+	// Address is where another slot's server is reached, "" where that is not known. Nil means that none's is.
+	Address func(slot string) string
 	// Durable forces every commit to the disk, so that a loss of power takes nothing either; see the package comment.
 	Durable bool
 	// MaxAge is how long outputs are kept; code and status stay rowsFactor times as long. MaxBytes bounds what the history
@@ -47,6 +49,8 @@ type Store struct {
 
 	holder string // SLOT/word
 	alive  func(slot string) bool
+	// address is that of a slot's server; nil: nobody's is known
+	address func(slot string) string
 
 	maxAge   time.Duration
 	maxBytes int64
@@ -100,7 +104,7 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 		return nil, errors.Join(err, write.Close())
 	}
 	s := &Store{
-		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.Logger, alive: o.Alive,
+		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.Logger, alive: o.Alive, address: o.Address,
 		holder: o.Slot + "/" + strings.ToLower(rand.Text()[:10]), maxAge: o.MaxAge, maxBytes: o.MaxBytes,
 	}
 	if s.log == nil {
