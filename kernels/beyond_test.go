@@ -19,7 +19,7 @@ func TestLimitsBeyondTheMachine(t *testing.T) {
 		{"all of it", Limits{Memory: 4 * gib, CPUs: 2}, 2, 4 * gib, ""},
 		{"no limits", Limits{}, 2, 4 * gib, ""},
 		{"an unknown machine", Limits{Memory: 900 * gib, CPUs: 64}, 0, 0, ""},
-		{"memory", Limits{Memory: 900 * gib, CPUs: 64}, 2, 4 * gib, "its memory is 900 GiB, and the machine that kernels run on has 4 GiB"},
+		{"memory", Limits{Memory: 900 * gib, CPUs: 64}, 2, 4 * gib, "its memory is 900 GiB, and the machine that kernels run on has 4 GiB; it has 64 CPUs, and the machine that kernels run on has 2"},
 		{"cores", Limits{Memory: gib, CPUs: 2.5}, 2, 4 * gib, "it has 2.5 CPUs, and the machine that kernels run on has 2"},
 	} {
 		err := tt.limits.Beyond(tt.cores, tt.memory)

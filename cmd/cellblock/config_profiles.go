@@ -160,6 +160,21 @@ func (c *Config) inherit(said func(key string) bool) {
 	}
 }
 
+// ownLimits are the limits of a profile without those that are as in the profile session, where they are told of once.
+func (c *Config) ownLimits(name string) kernels.Limits {
+	p, base := c.Profiles[name], c.Profiles[sessions.DefaultProfile]
+	if name == sessions.DefaultProfile {
+		return p.Limits()
+	}
+	if p.Memory == base.Memory {
+		p.Memory = 0
+	}
+	if p.CPUs == base.CPUs {
+		p.CPUs = 0
+	}
+	return p.Limits()
+}
+
 var (
 	runtimeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 	// deviceName is a path below /dev, or a name of the Container Device Interface: vendor/class=name.

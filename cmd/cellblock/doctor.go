@@ -176,10 +176,21 @@ func (d doctor) image(ctx context.Context) finding {
 	for _, problem := range look.problems {
 		f.notes = append(f.notes, problem.Error())
 	}
+	if d.cfg.Provisioner != "local" {
+		f.notes = append(f.notes, d.absent(set)...)
+	}
 	if missing := missingTargets(set); len(missing) > 0 {
 		f.notes = append(f.notes, "more languages: make image TARGETS=\""+strings.Join(missing, " ")+"\"")
 	}
 	return f
+}
+
+// absent says which languages there are settings for, and that do not run where kernels will.
+func (d doctor) absent(here *images.Set) (notes []string) {
+	for _, name := range d.cfg.absent(here.Names()) {
+		notes = append(notes, fmt.Sprintf("languages.%s: there are settings for a language that does not run here. %s", name, absentHint(name, here.Names())))
+	}
+	return notes
 }
 
 // missingTargets are the images of ours that would bring languages which are not there.
@@ -215,6 +226,9 @@ func (d doctor) kernels(ctx context.Context) finding {
 	f.found = strings.Join(set.Names(), ", ")
 	for _, problem := range host.problems {
 		f.notes = append(f.notes, problem.Error())
+	}
+	if d.cfg.Provisioner == "local" || d.cfg.Provisioner != "docker" && d.image(ctx).err != nil { // else kernels run in images
+		f.notes = append(f.notes, d.absent(set)...)
 	}
 	f.notes = append(f.notes, missingKernels(set)...)
 	return f

@@ -23,7 +23,7 @@ func (d doctor) profiles(ctx context.Context) finding {
 		p := d.cfg.Profiles[name]
 		doubts := make(chan error, 1)
 		err := mounts.Patiently(func() error {
-			doubt, err := check(kernels.Spec{Limits: p.Limits(), Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices})
+			doubt, err := check(kernels.Spec{Limits: d.cfg.ownLimits(name), Mounts: p.mounts(), Runtime: p.Runtime, Devices: p.Devices})
 			doubts <- doubt
 			return err
 		})

@@ -56,13 +56,20 @@ func addLimitFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// warnOfAbsent tells of settings for languages that do not run here: their names may be misspelt.
+// absent are the languages that there are settings for and that do not run here: their names may be misspelt.
+func (c *Config) absent(here []string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Languages)) {
+		if !slices.Contains(here, name) && c.Languages[name] != (LanguageConfig{}) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// warnOfAbsent tells of settings for languages that do not run here.
 func (c *Config) warnOfAbsent(runtimes map[string]sessions.Runtime, logger *slog.Logger) {
 	here := slices.Sorted(maps.Keys(runtimes))
-	for _, name := range slices.Sorted(maps.Keys(c.Languages)) {
-		if slices.Contains(here, name) || c.Languages[name] == (LanguageConfig{}) {
-			continue
-		}
+	for _, name := range c.absent(here) {
 		logger.Warn("there are settings for a language that does not run here", "key", "languages."+name, "hint", absentHint(name, here))
 	}
 }
@@ -85,7 +92,7 @@ func absentHint(name string, here []string) string {
 // warnOfExcess tells of profiles whose limits this machine, or the engine's, cannot reach.
 func (c *Config) warnOfExcess(ctx context.Context, p kernels.Allower, logger *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		if doubt, err := p.Allows(ctx, kernels.Spec{Limits: c.Profiles[name].Limits()}); err == nil && doubt != nil {
+		if doubt, err := p.Allows(ctx, kernels.Spec{Limits: c.ownLimits(name)}); err == nil && doubt != nil {
 			logger.Warn("a profile promises more than there is: "+doubt.Error(), "key", "profiles."+name, "hint", fault.Hint(doubt))
 		}
 	}

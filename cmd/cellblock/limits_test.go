@@ -145,7 +145,7 @@ func TestWarningsOfWhatIsNotHere(t *testing.T) {
 	cfg.warnOfExcess(t.Context(), machine{cores: 2, memory: 8 << 30}, logger)
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	want := []string{`key=languages.julia hint="Languages that run here: perl, python."`, `key=languages.pyhton hint="Did you mean languages.python?"`, `key=languages.r hint="Install it`,
-		`its memory is 900 GiB, and the machine that kernels run on has 8 GiB" key=profiles.huge hint=`}
+		`its memory is 900 GiB, and the machine that kernels run on has 8 GiB; it has 64 CPUs, and the machine that kernels run on has 2" key=profiles.huge hint=`}
 	if len(lines) != len(want) {
 		t.Fatalf("%d warnings:\n%s", len(lines), said.String())
 	}
@@ -153,6 +153,21 @@ func TestWarningsOfWhatIsNotHere(t *testing.T) {
 		if !strings.Contains(line, want[i]) || !strings.Contains(line, "level=WARN") {
 			t.Errorf("%s\nwant %s", line, want[i])
 		}
+	}
+}
+
+// What all profiles have from session is told of session alone; what one of them says itself, of that one.
+func TestInheritedExcessIsToldOnce(t *testing.T) {
+	cfg, err := load(t, "profiles: {session: {memory: 400GB, cpus: 64}, huge: {memory: 900GB}}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cfg.warnOfExcess(t.Context(), machine{cores: 2, memory: 8 << 30}, slog.New(slog.NewTextHandler(&said, nil)))
+	if lines := strings.Split(strings.TrimSpace(said.String()), "\n"); len(lines) != 2 ||
+		!strings.Contains(lines[0], "900 GiB") || strings.Contains(lines[0], "CPUs") || !strings.Contains(lines[0], "key=profiles.huge") ||
+		!strings.Contains(lines[1], "400 GiB") || !strings.Contains(lines[1], "64 CPUs") || !strings.Contains(lines[1], "key=profiles.session") {
+		t.Errorf("%s", said.String())
 	}
 }
 
