@@ -50,6 +50,7 @@ container or sandbox: variables, files and plots stay between calls.`,
 	addGroup(root, "Install:", newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Install:")
 	explainCompletion(root)
+	complete(root)
 	checkArguments(root)
 	return root
 }
