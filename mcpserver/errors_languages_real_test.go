@@ -64,6 +64,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
 		{"no package", "library(nothere)", "Error in library(nothere): there is no package called ‘nothere’\nHint: nothere is not installed, and the kernel has no network to install it: " +
 			"use what is there (rownames(installed.packages()) lists it). Other packages are installed on the server's host, by its operator."},
+		{"a debugger that nobody answers", "x <- 1; browser(); y <- x + 1", "[stderr] browser() is passed over: nobody can answer it here"},
+		{"it steps through nothing later", "for (i in 1:2) print(i + y)", "[1] 3\n[1] 4"},
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})
