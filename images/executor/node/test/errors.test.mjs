@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import vm from 'node:vm'
+import { unprepared } from '../front/cell.mjs'
 import { Errors } from '../user/errors.mjs'
 
 // thrown is what describe says of what a cell throws.
@@ -54,4 +55,20 @@ test('stacks that code prints do not have the kernel in them', () => {
 test('who asked for a module is not said of a cell', () => {
   const { evalue, traceback } = thrown('throw new Error("Cannot find module \'x\'\\nRequire stack:\\n- /workspace/cell.js")')
   assert.deepEqual([evalue, traceback.at(-1)], ["Cannot find module 'x'", "Error: Cannot find module 'x'"])
+})
+
+test('a cell that ends too early is told by its own last line', () => {
+  const told = { '[1,2': 'Unexpected end of input', 'const {a} =\n': 'Unexpected end of input', 'function f() {\n  return 1': 'Unexpected end of input' }
+  for (const [source, message] of Object.entries(told)) {
+    const errors = new Errors(), lines = source.trimEnd().split('\n'), last = lines.at(-1)
+    errors.remember('cell-7', source)
+    const { code, shift } = unprepared(source)
+    try {
+      new vm.Script(code, { filename: 'cell-7', columnOffset: -shift })
+      assert.fail(source)
+    } catch (error) {
+      const { evalue, traceback } = errors.describe(error, { message: 'Unexpected token', at: source.length, shift, file: 'cell-7' })
+      assert.deepEqual([evalue, traceback[0]], [message, `Cell In[7], line ${lines.length}\n    ${last}\n    ${' '.repeat(last.length)}^`], source)
+    }
+  }
 })

@@ -106,6 +106,10 @@ export class Errors {
   // unreadable describes what is wrong with a cell's source: V8 says it best, but it takes cells for scripts.
   #unreadable({ message, stack }, [, file, line], problem) {
     if (/\b(import|export|module)\b/.test(message)) return this.#unread(problem.message, file, problem.at)
+    const source = this.#source(file)
+    if (Number(line) > source.split('\n').length) { // what V8 stumbled over is what stands around the cell: the cell has ended too early
+      return this.#unread(String(message).replace(/^Unexpected token '[})]'$/, 'Unexpected end of input'), file, source.trimEnd().length)
+    }
     const row = Number(line), column = String(stack).split('\n')[2].search(/\^/) - (row === 1 ? problem.shift : 0)
     return this.#syntaxError(String(message), file, row, column)
   }
