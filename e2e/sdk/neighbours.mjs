@@ -5,7 +5,7 @@ import { connect, unique, until } from "./clients.mjs";
 
 const code = (name) => `import time
 print('begun ${name}', flush=True)
-for i in range(20): time.sleep(0.1)
+for i in range(${name === "b" ? 600 : 20}): time.sleep(0.1)
 print('done ${name}')`;
 
 const [a, b] = [await connect(), await connect()];
