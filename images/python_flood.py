@@ -55,12 +55,10 @@ def wait_for(thread, work=None):
     done.wait(PATIENCE)
 
 
-def send_in_turn(thread, *args, send=IOPubThread.send_multipart, **kwargs):
-    if thread.thread.ident == threading.get_ident():  # else it may wait for ever for room in its own queue
+def send_in_turn(thread, *args, **kwargs):
+    # The thread that sends may wait for ever for room in its own queue, and a forked process has no such thread.
+    if thread.thread.ident == threading.get_ident() or printed.forked:
         thread._really_send(*args, **kwargs)
-        return
-    if printed.forked:  # it has no thread that sends, and sends at once
-        send(thread, *args, **kwargs)
         return
     printed.messages.append([thread, args, kwargs])
     thread.schedule(printed.send_messages)
