@@ -117,8 +117,12 @@ func missingCommand(e kernels.ExecError) string {
 	if said := spawned.FindStringSubmatch(e.Value); said != nil {
 		return said[1]
 	}
-	said, frames := notThere.FindStringSubmatch(e.Value), plain(strings.Join(e.Traceback, "\n"))
-	if said == nil || !strings.Contains(frames, "/subprocess.py") || strings.Contains(frames, "cwd='"+said[1]+"'") || strings.Contains(frames, `cwd="`+said[1]+`"`) {
+	said := notThere.FindStringSubmatch(e.Value)
+	if said == nil {
+		return ""
+	}
+	frames := plain(strings.Join(e.Traceback, "\n"))
+	if !strings.Contains(frames, "/subprocess.py") || strings.Contains(frames, "cwd='"+said[1]+"'") || strings.Contains(frames, `cwd="`+said[1]+`"`) {
 		return ""
 	}
 	return said[1]

@@ -29,8 +29,10 @@ func (s *service) refuseUnknown(ctx context.Context, _ any, r *mcp.CallToolReque
 	meant := nearest.Of(r.Params.Name, names)
 	switch asksFor, ok := strings.CutPrefix(r.Params.Name, executePrefix); {
 	case ok && asksFor != "" && !slices.Contains(runs, meant) && len(runs) > 0:
-		runs = append(runs, meant) // a language that is not here is near to anything
-		err = err.WithHint("code runs by %s", strings.TrimSuffix(strings.Join(runs, ", "), ", "))
+		if meant != "" {
+			runs = append(runs, meant) // a language that is not here is near to anything
+		}
+		err = err.WithHint("code runs by %s", strings.Join(runs, ", "))
 	case meant != "":
 		err = err.WithHint("did you mean %s?", meant)
 	}
