@@ -257,10 +257,7 @@ func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.Exec
 		}
 		b.divide(ctx, &view)
 		view.Code = codeOf(c.e, info)
-		left := int64(pullBytes)
-		if more := c.shown.pull(c.e, maxPull, &left); !more && info.Phase == sessions.PhaseEnded {
-			c.shown.advise(info.Result.Error)
-		}
+		c.pull()
 		view.Items = c.shown.views()
 		c.shown.take()
 		name = "cell"
@@ -273,6 +270,16 @@ func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.Exec
 		return f.send(live.Event{Name: "cell", Data: cellEvent{info.Number, html}})
 	}
 	return f.send(live.Event{Name: "head", Data: headEvent{info.Number, html}})
+}
+
+// pull applies what a cell has produced, within bounds, and tells whether there is more. Behind all of an ended cell stands what to do
+// about it.
+func (c *followed) pull() (more bool) {
+	left := int64(pullBytes)
+	if more = c.shown.pull(c.e, maxPull, &left); !more && c.phase == sessions.PhaseEnded {
+		c.shown.advise(c.e.Info().Result.Error)
+	}
+	return more
 }
 
 // watch wakes the follower whenever a cell that runs has produced something.
@@ -300,10 +307,7 @@ func (f *follower) tellItems(c *followed) error {
 		return nil
 	}
 	for more := true; more; {
-		left := int64(pullBytes)
-		if more = c.shown.pull(c.e, maxPull, &left); !more && c.phase == sessions.PhaseEnded {
-			c.shown.advise(c.e.Info().Result.Error)
-		}
+		more = c.pull()
 		cleared, changed, foreign := c.shown.take()
 		if cleared || len(changed) > 0 {
 			event := itemsEvent{Number: c.shown.number, Cleared: cleared, Time: time.Now()}
