@@ -47,7 +47,7 @@ status 0 when kernels can be run. With --check, looks at one thing only: its exi
 			if err != nil {
 				return err
 			}
-			d := doctor{cfg: cfg, logger: slog.New(slog.DiscardHandler)}
+			d := doctor{cfg: cfg, logger: slog.New(slog.DiscardHandler), looks: map[string]finding{}}
 			if only != "" {
 				return d.check(cmd.Context(), only)
 			}
@@ -63,6 +63,8 @@ status 0 when kernels can be run. With --check, looks at one thing only: its exi
 type doctor struct {
 	cfg    *Config
 	logger *slog.Logger
+	// looks are what the checks have found that were made: an engine is slow to answer, and several ask for the same.
+	looks map[string]finding
 }
 
 var checkNames = []string{"shim", "engine", "image", "sandbox", "python", "kernels", "profiles", "data", "pool", "tokens"}
@@ -75,27 +77,40 @@ func (d doctor) checks() map[string]func(context.Context) finding {
 }
 
 func (d doctor) check(ctx context.Context, name string) error {
-	look, ok := d.checks()[name]
-	if !ok {
+	if !slices.Contains(checkNames, name) {
 		return fault.New(fault.Invalid, "there is no check %q", name).WithHint("Use one of: %s.", strings.Join(checkNames, ", "))
 	}
-	return look(ctx).err
+	return d.look(ctx, name).err
+}
+
+// look is what a check finds, which is made once.
+func (d doctor) look(ctx context.Context, name string) finding {
+	f, done := d.looks[name]
+	if !done {
+		f = d.checks()[name](ctx)
+		d.looks[name] = f
+	}
+	return f
 }
 
 func (d doctor) report(ctx context.Context, w io.Writer) error {
 	fmt.Fprintf(w, "cellblock %s\n\n", version)
 	ok := map[string]bool{}
 	for _, name := range checkNames {
-		f := d.checks()[name](ctx)
+		f := d.look(ctx, name)
 		ok[name] = f.err == nil
 		f.print(w)
 	}
 	fmt.Fprintln(w)
-	switch containers, sandbox := ok["engine"] && ok["image"], ok["sandbox"] && ok["kernels"]; {
-	case ok["shim"] && containers && d.cfg.Provisioner != "local":
+	switch containers := d.inContainers(ctx); {
+	case ok["shim"] && ok["engine"] && ok["image"] && containers:
 		fmt.Fprintln(w, "Kernels will run in containers.")
-	case ok["shim"] && sandbox && d.cfg.Provisioner != "docker":
+	case ok["shim"] && ok["sandbox"] && ok["kernels"] && !containers:
 		fmt.Fprintln(w, "Kernels will run in the sandbox.")
+	case ok["shim"] && d.cfg.Provisioner == "auto" && containers:
+		keys := d.cfg.namesEngine()
+		return fault.New(fault.Unavailable, "kernels cannot run in containers, as %s says they shall", strings.Join(keys, " and ")).
+			WithHint("Follow the arrow of engine or image above. %s", sandboxHint(keys))
 	default:
 		return fault.New(fault.Unavailable, "nothing here can run kernels").WithHint("Follow one of the arrows above.")
 	}
@@ -103,6 +118,17 @@ func (d doctor) report(ctx context.Context, w io.Writer) error {
 		return fault.New(fault.Unavailable, "a server that is started here accepts no tokens").WithHint("Follow the arrow of tokens above.")
 	}
 	return nil
+}
+
+// inContainers tells whether kernels will run in containers, or in nothing; else it is the sandbox.
+func (d doctor) inContainers(ctx context.Context) bool {
+	switch {
+	case d.cfg.Provisioner == "local":
+		return false
+	case d.cfg.Provisioner == "docker" || d.cfg.namesEngine() != nil:
+		return true
+	}
+	return d.look(ctx, "engine").err == nil && d.look(ctx, "image").err == nil
 }
 
 func (f finding) print(w io.Writer) {
@@ -227,7 +253,7 @@ func (d doctor) kernels(ctx context.Context) finding {
 	for _, problem := range host.problems {
 		f.notes = append(f.notes, problem.Error())
 	}
-	if d.cfg.Provisioner == "local" || d.cfg.Provisioner != "docker" && d.image(ctx).err != nil { // else kernels run in images
+	if !d.inContainers(ctx) { // else kernels run in images
 		f.notes = append(f.notes, d.absent(set)...)
 	}
 	f.notes = append(f.notes, missingKernels(set)...)

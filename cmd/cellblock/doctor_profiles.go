@@ -42,12 +42,9 @@ func (d doctor) profiles(ctx context.Context) finding {
 
 // allows returns what tells why a kernel could not have its mounts, runtime and devices where kernels will run; done ends it.
 func (d doctor) allows(ctx context.Context) (check func(kernels.Spec) (doubt, err error), done func()) {
-	if d.cfg.Provisioner != "local" {
+	if d.inContainers(ctx) {
 		if p, _, err := d.docker(ctx); err == nil {
-			if d.cfg.Provisioner == "docker" || p.Health(ctx) == nil && d.image(ctx).err == nil {
-				return func(s kernels.Spec) (doubt, err error) { return p.Allows(ctx, s) }, func() { _ = p.Close() }
-			}
-			_ = p.Close()
+			return func(s kernels.Spec) (doubt, err error) { return p.Allows(ctx, s) }, func() { _ = p.Close() }
 		}
 	}
 	p, closeLocal, err := d.local(nil)

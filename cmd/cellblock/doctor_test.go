@@ -1,12 +1,17 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"cellblock/images"
+	"cellblock/internal/fault"
+	"cellblock/kernels/kernelstest"
 )
 
 // Doctor says what the log of a server says of settings for languages that do not run here.
@@ -37,5 +42,28 @@ func TestDoctorMakesNoDataFolder(t *testing.T) {
 	}
 	if f := (doctor{cfg: cfg}).data(t.Context()); f.err == nil {
 		t.Error("a file in its way is no problem")
+	}
+}
+
+// Doctor asks an engine for its images once, whoever needs to know; and where the engine is named, it does not say that the sandbox will do.
+func TestDoctorLooksOnce(t *testing.T) {
+	var looks atomic.Int64
+	host := emptyEngine(t, &looks)
+	t.Setenv("DOCKER_HOST", host)
+	for named, want := range map[string]string{"": "", host: "as docker.host says they shall"} {
+		dir := t.TempDir()
+		cfg, err := load(t, "languages: {pyton: {idle_timeout: 1m}}", nil, "--allow-unenforced", "--data-dir", dir, "--run-dir", dir, "--docker-host", named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Shim = kernelstest.BuildShim(t)
+		looks.Store(0)
+		err = doctor{cfg: cfg, logger: slog.New(slog.DiscardHandler), looks: map[string]finding{}}.report(t.Context(), io.Discard)
+		if n := looks.Load(); n != 1 {
+			t.Errorf("%q: its images were looked at %d times", named, n)
+		}
+		if want != "" && (fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), want) || !strings.Contains(fault.Hint(err), "--provisioner local")) {
+			t.Errorf("%v\n%s", err, fault.Hint(err))
+		}
 	}
 }

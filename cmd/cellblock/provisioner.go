@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +31,8 @@ type backend struct {
 }
 
 // chooseBackend picks the provisioner that the configuration names. "auto" takes an engine that answers and has the
-// image, else the sandbox on this host, and says why. Kernels are launched under the name of the process's slot.
+// image, else the sandbox on this host, and says why; nothing stands in for an engine or an image that the configuration names. Kernels
+// are launched under the name of the process's slot.
 func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	switch cfg.Provisioner {
 	case "docker":
@@ -41,10 +44,13 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	if engineErr == nil {
 		return engine, nil
 	}
+	if named := cfg.namesEngine(); named != nil {
+		return nil, notInstead(named, engineErr)
+	}
 	sandbox, sandboxErr := localBackend(ctx, cfg, slot, logger)
 	if sandboxErr == nil {
 		level := slog.LevelInfo
-		if cfg.Docker.Host != "" || os.Getenv("DOCKER_HOST") != "" { // an engine is wanted: with "docker" nothing stands in for it
+		if os.Getenv("DOCKER_HOST") != "" { // which is said to all programs of this user, and to this one perhaps not
 			level = slog.LevelWarn
 		}
 		logger.Log(ctx, level, "kernels run in the sandbox: "+engineErr.Error())
@@ -54,6 +60,31 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	err := fault.New(fault.Unavailable, "nothing here can run kernels: %v; %v", sandboxErr, engineErr)
 	hints := slices.DeleteFunc([]string{fault.Hint(sandboxErr), fault.Hint(engineErr)}, func(h string) bool { return h == "" })
 	return nil, err.WithHint("%s", strings.Join(hints, "\nOr: "))
+}
+
+// namesEngine are the settings by which somebody says that kernels shall run in an engine's containers: its address, images.
+func (c *Config) namesEngine() (keys []string) {
+	if c.Docker.Host != "" {
+		keys = append(keys, "docker.host")
+	}
+	for _, language := range slices.Sorted(maps.Keys(c.Images)) {
+		if c.Images[language] != "" {
+			keys = append(keys, "images."+language)
+		}
+	}
+	return keys
+}
+
+// notInstead is the error of an engine that cannot be used, where settings name it or its images: the sandbox isolates less.
+func notInstead(keys []string, err error) error {
+	hints := slices.DeleteFunc([]string{fault.Hint(err), sandboxHint(keys)}, func(h string) bool { return h == "" })
+	return fault.New(fault.KindOf(err), "%w", err).WithHint("%s", strings.Join(hints, "\n"))
+}
+
+// sandboxHint says how kernels come to run in the sandbox where settings name an engine or its images.
+func sandboxHint(keys []string) string {
+	return fmt.Sprintf("Or correct %s in the configuration. Kernels run in the sandbox where it names no engine and no image, or with --provisioner local.",
+		strings.Join(keys, " and "))
 }
 
 func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"cellblock/internal/fault"
 	"cellblock/kernels/kernelstest"
 )
 
@@ -31,4 +36,57 @@ func TestNoEngineIsOneLine(t *testing.T) {
 			t.Errorf("at %v: %q", level, ours)
 		}
 	}
+}
+
+// The sandbox does not stand in for an engine or an image that the configuration names, unless it is what is asked for.
+func TestNothingStandsInForWhatIsNamed(t *testing.T) {
+	t.Setenv("DOCKER_HOST", emptyEngine(t, nil))
+	shim := kernelstest.BuildShim(t)
+	for named, tt := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"docker.host":   {Config{Docker: DockerConfig{Host: "unix:///nowhere/docker.sock"}}, "no container engine at unix:///nowhere/docker.sock"},
+		"images.python": {Config{Images: map[string]string{"python": "nope:1", "r": ""}}, "has no image nope:1"},
+	} {
+		dir, cfg := t.TempDir(), tt.cfg
+		cfg.Provisioner, cfg.Sandbox, cfg.AllowUnenforced = "auto", "none", true
+		cfg.DataDir, cfg.RunDir, cfg.Shim, cfg.KernelUID, cfg.KernelGID = dir, dir, shim, 1, 1
+		b, err := chooseBackend(t.Context(), &cfg, "0", slog.New(slog.DiscardHandler))
+		if err == nil {
+			_ = b.Close()
+		}
+		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fmt.Sprint(err), tt.want) || strings.Count(fmt.Sprint(err), "nope:1") > 1 ||
+			!strings.Contains(fault.Hint(err), "Or correct "+named+" in") || !strings.Contains(fault.Hint(err), "--provisioner local") {
+			t.Errorf("%s: %v\n%s", named, err, fault.Hint(err))
+		}
+		cfg.Provisioner = "local"
+		b, err = chooseBackend(t.Context(), &cfg, "0", slog.New(slog.DiscardHandler))
+		kernelstest.Need(t, err == nil, "a Python with ipykernel")
+		_ = b.Close()
+	}
+}
+
+// emptyEngine answers as an engine does that has no images, and counts how often its images are asked for; nil: nobody wants to know.
+func emptyEngine(t *testing.T, looks *atomic.Int64) (host string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(pattern string, status int, body string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Api-Version", "1.45")
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+			if looks != nil && strings.HasSuffix(pattern, "/images/json") {
+				looks.Add(1)
+			}
+		})
+	}
+	answer("/_ping", http.StatusOK, "OK")
+	answer("/{version}/info", http.StatusOK, `{"OSType": "linux", "Architecture": "x86_64"}`)
+	answer("/{version}/images/json", http.StatusOK, "[]")
+	answer("/{version}/images/{name}/json", http.StatusNotFound, `{"message": "No such image: nope:1"}`)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return "tcp://" + server.Listener.Addr().String()
 }

@@ -113,7 +113,8 @@ func imageError(host, image string, err error) error {
 	if !cerrdefs.IsNotFound(err) {
 		return engineError(host, err)
 	}
-	f := fault.New(fault.Unavailable, "the engine at %s has no image %s: %w", host, image, err)
+	f := fault.New(fault.Unavailable, "the engine at %s has no image %s", host, image)
+	f.Err = err // its own words say the same
 	if strings.HasPrefix(image, derivedPrefix) {
 		return f.WithHint("It has been removed, most likely because nobody had used it for long: make it again from the same packages (create_image). Or close the session (close_session keeps its files), and name another image in its next call.")
 	}
