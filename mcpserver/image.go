@@ -52,7 +52,7 @@ type fitted struct {
 }
 
 // fitImage makes an image block of an image in base64 that fits the budget. PNG and JPEG that fit go as they are; others
-// are scaled down and encoded again, as JPEG where PNG is too large. All are decoded to their end first: clients pass
+// are scaled down and encoded again, as JPEG where PNG is too large. All are read to their end first: clients pass
 // images on, and a model's provider refuses every later request of a conversation that holds a broken one.
 func fitImage(mime, encoded string, b budget) (fitted, error) {
 	room := min(b.images, maxImage)
@@ -78,12 +78,17 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 		large.Lock()
 		defer large.Unlock()
 	}
+	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= b.side &&
+		base64.StdEncoding.EncodedLen(len(raw)) <= room
+	if asIs && format == "png" && wholePNG(raw) {
+		fit.block = imageBlock("image/png", raw)
+		return fit, nil
+	}
 	img, _, err := image.Decode(bytes.NewReader(raw))
 	if err != nil {
 		return fit, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
-	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= b.side
-	if asIs && base64.StdEncoding.EncodedLen(len(raw)) <= room {
+	if asIs {
 		fit.block = imageBlock("image/"+format, raw)
 		return fit, nil
 	}
