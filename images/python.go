@@ -24,6 +24,9 @@ var pythonFrames string
 //go:embed python_errors.py
 var pythonErrors string
 
+//go:embed python_traces.py
+var pythonTraces string
+
 //go:embed python_flood.py
 var pythonFlood string
 
@@ -60,7 +63,7 @@ var pythonKernel string
 // pythonProgram is what a Python kernel runs. Python's "-c" puts the working directory first on the path, where a user's
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
-	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonFlood, pythonPipes, pythonInterrupts,
+	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonTraces, pythonFlood, pythonPipes, pythonInterrupts,
 	pythonInput, pythonPackages, pythonJSON, pythonPace, pythonPages, pythonPlots, pythonValues, pythonKernel,
 }, "\n\n")
 

@@ -14,3 +14,18 @@ def print_figure(figure, fmt="png", *args, print_figure=pylabtools.print_figure,
 
 
 pylabtools.print_figure = print_figure
+
+
+def show_before_drawing(events):
+    # What a cell leaves is shown when it has ended. Before, pyplot would draw it for a window that nobody has: twice the time, and
+    # twice its warnings. Figures that are shown are closed.
+    register = events.register
+
+    def register_first(event, function):
+        there = events.callbacks.get(event, ())
+        before = len(there)
+        register(event, function)
+        if len(there) > before and getattr(function, "__name__", "") == "flush_figures":
+            there.insert(0, there.pop())
+
+    events.register = register_first

@@ -155,3 +155,42 @@ import own`).expect(t, false)
 		expect(t, true, "----> 3 long.fail()\nFile /workspace/long.py:10001, in fail()\n> 10001 def fail(): return 1/0\nZeroDivisionError")
 	w.run("l", "sorted({f.rpartition('/')[2] for f in parsed if f.endswith(('own.py', 'long.py', '/decoder.py', '/json/__init__.py'))})").expect(t, false, "['own.py']")
 }
+
+// What Python itself prints of an error names no file of a cell, which nobody has ever seen, and begins with the user's own code.
+func TestRealErrorsThatPythonPrints(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("p", "import asyncio, gc, logging, threading, traceback\ndef f():\n    return 1/0\nt = threading.Thread(target=f, name='mine'); t.start(); t.join()").expect(t, false,
+		"[stderr]\nException in thread mine:\nTraceback (most recent call last):\n  File \"<cell>\", line 3, in f\n    return 1/0\n", "\nZeroDivisionError: division by zero\n[session")
+	for _, tt := range []struct{ code, want string }{
+		{"class A:\n    def __del__(self): f()\na = A(); del a", "Exception ignored in A.__del__:\nTraceback (most recent call last):\n  File \"<cell>\", line 2, in __del__\n"},
+		{"import weakref\nclass B:\n    def __repr__(self): f()\n    def __call__(self, _): f()\nb = B(); r = weakref.ref(b, B()); del b", "Exception ignored in B:\n"},
+		{"async def g(): f()\nt = asyncio.create_task(g()); await asyncio.sleep(0); del t; gc.collect()", "coro=<g() done, defined at <cell>:1> exception=ZeroDivisionError"},
+		{"done = asyncio.Event()\ndef late():\n    done.set(); f()\nasyncio.get_event_loop().call_soon(late); await done.wait()", "Exception in callback late() at <cell>:2"},
+		{"try: f()\nexcept Exception: traceback.print_exc()", "  File \"<cell>\", line 1, in <module>\n    try: f()\n"},
+		{"try: f()\nexcept Exception: logging.exception('bad')", "bad\nTraceback (most recent call last):\n  File \"<cell>\", line 1, in <module>\n"},
+		{"t = threading.Thread(target=int, args=('q',)); t.start(); t.join()", "ValueError: invalid literal for int() with base 10: 'q'"},
+		{"import sys\nt = threading.Thread(target=sys.exit); t.start(); t.join()\nprint('quiet')", "quiet\n[session"},
+		{"kept = threading.excepthook\nthreading.excepthook = lambda e: print('my own', e.exc_type.__name__)\nt = threading.Thread(target=f); t.start(); t.join()\nthreading.excepthook = kept", "my own ZeroDivisionError\n[session"},
+	} {
+		got := w.run("p", tt.code)
+		got.expect(t, false, tt.want)
+		if strings.Contains(got.String(), "ipykernel_") || strings.Contains(got.String(), "threading.py\", line") && !strings.Contains(tt.code, "target=int") {
+			t.Errorf("%s\n%s", tt.code, got)
+		}
+	}
+}
+
+// A figure is drawn once, and warns once, also where the cell's end shows it.
+func TestRealFiguresAreDrawnOnce(t *testing.T) {
+	w := newRealWorld(t)
+	for _, code := range []string{
+		"import matplotlib.pyplot as plt\nplt.title('\u65e5');",
+		"plt.title('\u672c'); plt.show()",
+		"plt.ioff(); plt.ion(); plt.title('\u4f60');",
+	} {
+		got := w.run("f", code).String()
+		if n := strings.Count(got, "missing from"); n != 1 || strings.Count(got, "(image/png)") != 1 {
+			t.Errorf("%d warnings\n%s", n, got)
+		}
+	}
+}
