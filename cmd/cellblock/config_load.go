@@ -93,7 +93,7 @@ var languageKey = regexp.MustCompile(`^languages[._]([a-z0-9_]+)[._](idle_timeou
 
 // checkKey refuses unknown keys. images.* and languages.* take any language's name below them, profiles.* any profile's.
 func checkKey(key, origin string, value any, known []string) error {
-	if _, _, ok := profileKey(key); ok {
+	if _, _, ok := profileKey(key); ok || isEmptyProfile(key, value) {
 		return checkProfileKey(key, origin, value)
 	}
 	if slices.Contains(known, key) || strings.HasPrefix(key, "images.") || languageKey.MatchString(key) {
@@ -138,6 +138,11 @@ func (s sources) fromFile() (values map[string]any, path string, err error) {
 	}
 	maps.IntfaceKeysToStrings(nested)
 	values, _ = maps.Flatten(nested, nil, ".")
+	for key, value := range values {
+		if isEmptyProfile(key, value) {
+			values[key] = map[string]any{} // nothing would take away what a built-in one is
+		}
+	}
 	return values, path, nil
 }
 

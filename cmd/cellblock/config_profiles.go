@@ -98,6 +98,13 @@ func profileKey(key string) (profile, rest string, ok bool) {
 	return profile, rest, ok && strings.HasPrefix(key, "profiles.")
 }
 
+// isEmptyProfile tells whether a key is a profile of which nothing is said: it is as the profile session, or as it is built in.
+func isEmptyProfile(key string, value any) bool {
+	group, isGroup := value.(map[string]any)
+	name, ok := strings.CutPrefix(key, "profiles.")
+	return ok && !strings.Contains(name, ".") && (value == nil || isGroup && len(group) == 0)
+}
+
 // profileVariable returns the key that an environment variable means, "" for none: CELLBLOCK_PROFILES_LAB_FILE_SIZE.
 func profileVariable(name string) string {
 	rest, ok := strings.CutPrefix(strings.ToLower(name), "cellblock_profiles_")
@@ -115,12 +122,12 @@ func profileVariable(name string) string {
 
 // checkProfileKey refuses a key of a profile that there is not, also in what stands in its lists.
 func checkProfileKey(key, origin string, value any) error {
-	profile, rest, _ := profileKey(key)
+	profile, rest, says := profileKey(key)
 	if !profileName.MatchString(profile) {
 		return fault.New(fault.Invalid, "configuration: a profile cannot be called %q (%s)", profile, origin).
 			WithHint("Use small letters, digits, _ and -, beginning with a letter, at most 32.")
 	}
-	if !slices.Contains(profileKeys, rest) {
+	if says && !slices.Contains(profileKeys, rest) {
 		return unknownOf(key, origin, rest, "profiles."+profile+".", profileKeys)
 	}
 	entries, _ := value.([]any)

@@ -25,6 +25,33 @@ func loadText(t *testing.T, text string, environ ...string) (*Config, error) {
 	return loadConfig(sources{named: path, environ: environ})
 }
 
+// A profile of which nothing is said has everything from session; a built-in one stays what it is.
+func TestEmptyProfiles(t *testing.T) {
+	want, err := loadText(t, "profiles: {session: {memory: 1GB}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"{session: {memory: 1GB}, lab: {}, isolated: {}}", "{session: {memory: 1GB}, lab: , isolated: }"} {
+		cfg, err := loadText(t, "profiles: "+text)
+		if err != nil {
+			t.Errorf("%s: %v", text, fault.Text(err))
+			continue
+		}
+		got := cfg.profiles()
+		if lab, ok := got["lab"]; !ok || !reflect.DeepEqual(lab, got["session"]) || lab.Limits.Memory != 1<<30 {
+			t.Errorf("%s: %+v", text, lab)
+		}
+		if delete(got, "lab"); !reflect.DeepEqual(got, want.profiles()) {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	for _, text := range []string{"{Lab: {}}", "{lab: 5}", "{lab: []}"} {
+		if _, err := loadText(t, "profiles: "+text); fault.KindOf(err) != fault.Invalid || fault.Hint(err) == "" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // The built-in profiles are what the documentation says.
 func TestBuiltInProfiles(t *testing.T) {
 	cfg, err := loadText(t, "profiles: {session: {tmp: 64MB}, isolated: {memory: 1GB}}", "CELLBLOCK_PROFILES_DEVELOPMENT_FILE_SIZE=1GB")
