@@ -239,6 +239,7 @@ func TestSessionsCommands(t *testing.T) {
 	wantText(t, run(0, "logs", "one"), "one · python · idle · 3 cells", "generation 1 · started", "killed by SIGKILL", "generation 2 · started", "the kernel was started")
 
 	wantText(t, run(66, "sessions", "rm", "nobody", "two"), "there is no session", "Session two is closed")
+	wantText(t, run(0, "sessions", "rm", "two"), "Session two was closed already")
 	if out := run(0, "sessions", "ls"); strings.Contains(out, "two") {
 		t.Error(out)
 	}

@@ -13,6 +13,7 @@ import (
 	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 )
 
 func TestExecute(t *testing.T) {
@@ -273,6 +274,20 @@ func TestSessionTools(t *testing.T) {
 		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a is closed; its files are kept.")
 		w.call("close_session", map[string]any{"session_id": "b", "delete_files": true}).expect(t, false, "its files are deleted")
 		w.call("list_sessions", nil).expect(t, false, "No sessions.")
+	})
+}
+
+// What was closed before is said to have been.
+func TestCloseAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *sessions.Config) { c.Store = storetest.NewMemory() })
+		defer w.kernels.StopAll()
+		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
+		w.run("a", "1+1")
+		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a is closed; its files are kept.")
+		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a was closed already; its files are kept.")
+		w.call("close_session", map[string]any{"session_id": "a", "delete_files": true}).expect(t, false, "Session a was closed already; its files are deleted.")
+		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, true, "there is no session")
 	})
 }
 

@@ -190,12 +190,15 @@ func (s *service) closeSession(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	if err != nil {
 		return toolError(err), nil
 	}
+	state, files := "is closed", "its files are kept"
+	if s.Sessions.IsClosed(ctx, owner, id) {
+		state = "was closed already"
+	}
 	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{DeleteFiles: deleteFiles}); err != nil {
 		return toolError(err), nil
 	}
-	files := "its files are kept"
 	if deleteFiles {
 		files = "its files are deleted"
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("Session %s is closed; %s.", id, files)), nil
+	return mcp.NewToolResultText(fmt.Sprintf("Session %s %s; %s.", id, state, files)), nil
 }

@@ -36,6 +36,15 @@ func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptio
 	}
 }
 
+// IsClosed tells whether an id has nothing that Close would end: its session was closed, or there was none.
+func (m *Manager) IsClosed(ctx context.Context, o Owner, id string) bool {
+	past, err := m.stored(ctx, o, id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ends := err == nil && past.Closed.IsZero() || err != nil && fault.KindOf(err) != fault.NotFound
+	return m.sessions[key{o, id}] == nil && !ends
+}
+
 // closing begins to close a session and returns it, or nil when there is nothing to do. What there is of a session that does
 // not run, or is ending already, a kernel of an earlier process or files to be deleted, is dealt with by a session of its
 // own, made for that: whoever uses the id next waits for it.

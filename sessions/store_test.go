@@ -228,8 +228,14 @@ func TestDeletingFilesDeletesHistory(t *testing.T) {
 	m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store, dir))
 	runCell(t, m, "running", "one")
 	runCell(t, m, "closed", "one")
+	if m.IsClosed(t.Context(), sessions.Alice, "closed") {
+		t.Error("it is closed before it is")
+	}
 	if err := m.Close(t.Context(), sessions.Alice, "closed", sessions.CloseOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	if !m.IsClosed(t.Context(), sessions.Alice, "closed") || m.IsClosed(t.Context(), sessions.Alice, "running") || !m.IsClosed(t.Context(), sessions.Alice, "never") {
+		t.Error("one of three is said to be what it is not")
 	}
 	for _, id := range []string{"running", "closed"} {
 		if err := m.Close(t.Context(), sessions.Alice, id, sessions.CloseOptions{DeleteFiles: true}); err != nil {
