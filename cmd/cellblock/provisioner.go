@@ -83,8 +83,7 @@ func notInstead(keys []string, err error) error {
 
 // sandboxHint says how kernels come to run in the sandbox where settings name an engine or its images.
 func sandboxHint(keys []string) string {
-	return fmt.Sprintf("Or correct %s in the configuration. Kernels run in the sandbox where it names no engine and no image, or with --provisioner local.",
-		strings.Join(keys, " and "))
+	return fmt.Sprintf("To run kernels in the sandbox, take %s out of the configuration, or use --provisioner local.", strings.Join(keys, " and "))
 }
 
 func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {

@@ -57,7 +57,7 @@ func TestNothingStandsInForWhatIsNamed(t *testing.T) {
 			_ = b.Close()
 		}
 		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fmt.Sprint(err), tt.want) || strings.Count(fmt.Sprint(err), "nope:1") > 1 ||
-			!strings.Contains(fault.Hint(err), "Or correct "+named+" in") || !strings.Contains(fault.Hint(err), "--provisioner local") {
+			!strings.Contains(fault.Hint(err), "take "+named+" out") || !strings.Contains(fault.Hint(err), "--provisioner local") {
 			t.Errorf("%s: %v\n%s", named, err, fault.Hint(err))
 		}
 		cfg.Provisioner = "local"

@@ -112,7 +112,7 @@ func connect(host string) (*client.Client, error) {
 	if path, ok := strings.CutPrefix(host, "unix://"); ok {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fault.New(fault.Unavailable, "no container engine at %s: %w", host, errNoSocket).
-				WithHint("Start Docker or Podman, or set DOCKER_HOST to the engine's socket.")
+				WithHint("Start Docker or Podman there, or correct the address (docker.host, else DOCKER_HOST).")
 		}
 	}
 	if strings.HasPrefix(host, "ssh://") {

@@ -105,7 +105,7 @@ func unreachable(at string, err error) error {
 		f.Message += ": " + err.Error()
 	}
 	f.Err = err
-	return f.WithHint("Start the engine, or set DOCKER_HOST to the one to use; then try again.")
+	return f.WithHint("Start the engine, or name the one to use (docker.host, else DOCKER_HOST); then try again.")
 }
 
 // imageError says what to do about an image that the engine does not have.
