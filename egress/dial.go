@@ -103,6 +103,10 @@ func (d *Door) proxyFor(name string, port uint16, protocol string) *url.URL {
 	return u
 }
 
+// Unresolved is in what a kernel's program is told where this machine cannot find out whether there is such a host: it is offline, or
+// its DNS does not answer.
+const Unresolved = "could not be resolved now"
+
 // resolve returns at least one address of a name. The dot behind a name with others keeps this machine's search domains out.
 func (d *Door) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(name); err == nil {
@@ -117,7 +121,7 @@ func (d *Door) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 		return nil, fault.New(fault.Unavailable, "there is no host %s", name)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the name %s could not be resolved now", name)
+		return nil, fault.New(fault.Unavailable, "the name %s "+Unresolved, name)
 	}
 	return found, nil
 }

@@ -163,3 +163,10 @@ func port(t *testing.T, address string) string {
 	}
 	return u.Port()
 }
+
+// offline is the resolver of a machine that reaches no DNS.
+type offline struct{}
+
+func (offline) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "connection refused", Name: host, IsTemporary: true}
+}

@@ -244,6 +244,16 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
+// Where this machine resolves no names, as it is offline, nobody is told that a host does not exist.
+func TestNamesThatCannotBeResolved(t *testing.T) {
+	d := open(t, Policy{Mode: Internet}, Config{Resolver: offline{}})
+	for _, request := range []string{"CONNECT pypi.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://pypi.org/ HTTP/1.1\r\nHost: pypi.org\r\n\r\n"} {
+		if status, _, _ := strings.Cut(d.say(request), "\r\n"); status != "HTTP/1.1 502 Bad Gateway (cellblock: the name pypi.org "+Unresolved+")" {
+			t.Errorf("%q", status)
+		}
+	}
+}
+
 func TestServeEndsWithItsContext(t *testing.T) {
 	g, err := New(Config{Interfaces: func() ([]net.Addr, error) { return nil, nil }})
 	if err != nil {

@@ -218,6 +218,8 @@ type Capabilities struct {
 	ReportsOOM bool `json:"reports_oom"`
 	// Images tells whether Spec.Image matters.
 	Images bool `json:"images"`
+	// Cores is how many the machine has that kernels run on, which none gets more than (Limits.On); 0 if that is not known.
+	Cores int `json:"cores,omitempty"`
 	// UID and GID are who the kernel runs as, on the host: the owner that a workspace folder must have.
 	UID int `json:"uid"`
 	GID int `json:"gid"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/egress"
 	"cellblock/internal/words"
 	"cellblock/kernels"
 	"cellblock/sessions"
@@ -22,7 +23,7 @@ func filesHint(list string) string {
 // noNetwork is what programs print where there is no network, of which they make no exception.
 var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
 	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
-	"Proxy response (403)", "(cellblock: "}
+	"Proxy response (403)", "(cellblock: ", egress.Unresolved, tunnelFailed}
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
@@ -95,7 +96,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return "Work on the data in pieces, use smaller types, or delete what is not needed."
 	case name == "gaierror", name == "URLError", name == "NewConnectionError", name == "MaxRetryError", name == "ProxyError",
 		containsAny(e.Value, noNetwork):
-		return within.network.hint()
+		return within.network.hint(e.Value)
 	case missingCommand(e) != "":
 		return within.programHint(missingCommand(e))
 	case name == "FileNotFoundError":
@@ -159,7 +160,7 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 		}
 		switch {
 		case containsAny(text.Text, noNetwork):
-			hint = within.network.hint()
+			hint = within.network.hint(text.Text)
 		case missingFile.MatchString(text.Text):
 			hint = filesHint("list.files()")
 		case missingLibrary.MatchString(text.Text):

@@ -28,7 +28,7 @@ func TestPrintedHint(t *testing.T) {
 		{"no pip", []string{"/usr/bin/python3: No module named pip\nNote: you may need to restart the kernel to use updated packages."}, nil, here.installHint()},
 		{"no pip in the shell", []string{"/usr/bin/sh: 1: pip: not found"}, nil, here.installHint()},
 		{"pip after curl", []string{"curl: (6) Could not resolve host: example.com", pip}, nil, here.installHint()},
-		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, network{}.hint()},
+		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, network{}.hint("")},
 		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, here.installHint()},
 		{"cp", []string{"cp: error writing 'b': Disk quota exceeded"}, nil, "The workspace may hold 10 GiB: delete files that are not needed."},
 		{"an error that has a hint", []string{pip}, &kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}, ""},
@@ -94,6 +94,9 @@ func TestNetworkHint(t *testing.T) {
 		{"named", refused, []string{"pypi.org, *.example.com", "network.private"}},
 		{"named", kernels.ExecError{Name: "HTTPError", Value: "HTTP Error 403: Forbidden (cellblock: no)"}, []string{"pypi.org, *.example.com"}},
 		{"web", refused, []string{"public addresses"}},
+		{"web", kernels.ExecError{Name: "ProxyError", Value: "Tunnel connection failed: 502 Bad Gateway (cellblock: the name pypi.org " + egress.Unresolved + ")"}, []string{"its machine is offline"}},
+		{"named", kernels.ExecError{Name: "HTTPError", Value: "HTTP Error 502: cellblock: the name pypi.org " + egress.Unresolved}, []string{"its machine is offline"}},
+		{"session", kernels.ExecError{Name: "ValueError", Value: "it " + egress.Unresolved}, []string{"The kernel has no network"}},
 		{"session", missing, []string{"no network to install it", "named or web", "kernels' image"}},
 		{"web", missing, []string{"%pip install humanize"}},
 	} {
@@ -103,6 +106,18 @@ func TestNetworkHint(t *testing.T) {
 				t.Errorf("%s, %s: %q", tt.profile, tt.err.Value, got)
 			}
 		}
+	}
+	printed := func(said string) string {
+		return printedHint([]mcp.Content{mcp.NewTextContent(said)}, nil, bounds{network: networkOf(cfg, "web")})
+	}
+	if got := printed("curl: (56) CONNECT tunnel failed, response 502"); !strings.Contains(got, "curl -v") {
+		t.Errorf("curl: %q", got)
+	}
+	if got := printed("cellblock: the name pypi.org " + egress.Unresolved); !strings.Contains(got, "its machine is offline") {
+		t.Errorf("what the way out says: %q", got)
+	}
+	if got := errorHint(kernels.ExecError{Name: "HTTPError", Value: "HTTP Error 502: cellblock: there is no host pypi.orgg"}, bounds{network: networkOf(cfg, "web")}); got != "" {
+		t.Errorf("what says all: %q", got)
 	}
 	for said, name := range map[string]string{
 		"Missing optional dependency 'Jinja2'. DataFrame.style requires jinja2. Use pip or conda to install Jinja2.": "Jinja2",

@@ -32,8 +32,24 @@ func networkOf(cfg sessions.Config, profile string) network {
 	return n
 }
 
-// hint is for what failed because of the network.
-func (n network) hint() string {
+// noSuchHost is what the way out says of a name that has no address, and tunnelFailed what curl alone says of anything that the way out
+// could not do.
+const (
+	noSuchHost   = "cellblock: there is no host "
+	tunnelFailed = "CONNECT tunnel failed, response 502"
+)
+
+// hint is for what failed because of the network, with what was said. A profile is not to blame where the way out itself has none.
+func (n network) hint(said string) string {
+	switch {
+	case n.mode != "" && strings.Contains(said, egress.Unresolved):
+		return "The server, through which the kernel connects, resolves no names now: its machine is offline, or its DNS does not answer. " +
+			"No code or profile mends that, its operator does: use what is in the workspace meanwhile."
+	case n.mode != "" && strings.Contains(said, noSuchHost):
+		return ""
+	case n.mode != "" && strings.Contains(said, tunnelFailed):
+		return "The server, through which the kernel connects, did not get there: curl -v says behind the status whether the host is unknown, silent, or no name is resolved now."
+	}
 	switch n.mode {
 	case egress.Internet:
 		return "The session's network leads to public addresses and those that the operator allows (network.private), through the proxy that HTTP_PROXY names."

@@ -60,11 +60,16 @@ func networkText(p egress.Policy) string {
 	return "to " + text
 }
 
-// usualNote says what sessions have by themselves: "No network; 2 GiB memory, 2 cores". Programs inside that look for memory see the
+// usualNote says what sessions have by themselves: "No network; 2 GiB memory, 2 cores". A small machine has fewer cores
+// than the profile gives. Programs inside that look for memory see the
 // host's.
 func (s *service) usualNote() string {
 	var has []string
-	limits := s.Sessions.Config().Profiles[sessions.DefaultProfile].Limits
+	cfg := s.Sessions.Config()
+	limits := cfg.Profiles[sessions.DefaultProfile].Limits
+	if cfg.Provisioner != nil {
+		limits = limits.On(cfg.Provisioner.Capabilities().Cores)
+	}
 	if limits.Memory > 0 {
 		has = append(has, words.Bytes(limits.Memory)+" memory")
 	}

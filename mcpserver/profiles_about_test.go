@@ -9,6 +9,15 @@ import (
 	"cellblock/sessions"
 )
 
+// oneCore is a provisioner on a small machine.
+type oneCore struct{ kernels.Provisioner }
+
+func (p oneCore) Capabilities() kernels.Capabilities {
+	c := p.Provisioner.Capabilities()
+	c.Cores = 1
+	return c
+}
+
 // What a profile gives is said with its name, to whom may use it; and what network there is without one.
 func TestProfilesAreDescribed(t *testing.T) {
 	w := newWorld(t, func(c *sessions.Config) {
@@ -40,6 +49,13 @@ func TestProfilesAreDescribed(t *testing.T) {
 		if got := w.service.usualNote(); got != want {
 			t.Errorf("the limits %+v: %q", limits, got)
 		}
+	}
+	few := newWorld(t, func(c *sessions.Config) {
+		c.Provisioner = oneCore{c.Provisioner}
+		c.Profiles = map[string]sessions.Profile{"session": {Limits: kernels.Limits{CPUs: 2}}}
+	})
+	if got := few.service.usualNote(); got != "No network; 1 core" {
+		t.Errorf("on a machine with one core: %q", got)
 	}
 	for mode, want := range map[egress.Mode]string{"": "No network", egress.None: "No network", egress.Internet: "Network: internet"} {
 		w := newWorld(t, func(c *sessions.Config) {

@@ -104,9 +104,9 @@ func TestOtherErrors(t *testing.T) {
 		{"in one piece", kernels.ExecError{Name: "E", Traceback: []string{"Traceback (most recent call last):\n  File \"x.py\", line 1, in f\nE: x"}},
 			"  File \"x.py\", line 1, in f\nE: x"},
 		{"says where it runs", kernels.ExecError{Name: "gaierror", Value: "[Errno -3] Temporary failure in name resolution"},
-			"gaierror: [Errno -3] Temporary failure in name resolution\nHint: " + network{}.hint()},
+			"gaierror: [Errno -3] Temporary failure in name resolution\nHint: " + network{}.hint("")},
 		{"a client's own error", kernels.ExecError{Name: "httpx.ConnectError", Value: "[Errno -2] Name or service not known"},
-			"httpx.ConnectError: [Errno -2] Name or service not known\nHint: " + network{}.hint()},
+			"httpx.ConnectError: [Errno -2] Name or service not known\nHint: " + network{}.hint("")},
 		{"a file of the user's machine", kernels.ExecError{Name: "FileNotFoundError", Value: "[Errno 2] No such file or directory: '/home/me/data.csv'"},
 			"FileNotFoundError: [Errno 2] No such file or directory: '/home/me/data.csv'\nHint: " + filesHint("os.listdir()")},
 	} {

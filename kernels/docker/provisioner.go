@@ -208,7 +208,7 @@ func (p *Provisioner) Capabilities() kernels.Capabilities {
 func (e *engine) capabilities() kernels.Capabilities {
 	c := kernels.Capabilities{
 		FileSize: "RLIMIT_FSIZE", Network: "an empty network namespace", Filesystem: "a container with a read-only root",
-		Processes: "a pid namespace", Images: true, UID: e.user.uid, GID: e.user.gid,
+		Processes: "a pid namespace", Images: true, Cores: e.info.NCPU, UID: e.user.uid, GID: e.user.gid,
 	}
 	limits := !(hasSecurity(e.info, "rootless") && e.info.CgroupVersion == "1")
 	set := func(field *string, enforced bool) {

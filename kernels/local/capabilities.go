@@ -12,7 +12,7 @@ import (
 func (p *Provisioner) Capabilities() kernels.Capabilities {
 	c := kernels.Capabilities{
 		Memory: p.cgroups.by(memory), CPU: p.cgroups.by(cpu), PIDs: p.cgroups.by(pids), FileSize: "RLIMIT_FSIZE",
-		UID: p.user.uid, GID: p.user.gid,
+		Cores: runtime.NumCPU(), UID: p.user.uid, GID: p.user.gid,
 	}
 	c.ReportsOOM = c.Memory != ""
 	p.weaker(&c)
