@@ -138,7 +138,9 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	if a.library != nil {
 		a.mcp.Images = a.library
 	}
-	a.mcp.Profiles = mcpserver.WatchProfiles(a.sessions.Config())
+	watched := a.sessions.Config()
+	watched.Profiles = cfg.watched()
+	a.mcp.Profiles = mcpserver.WatchProfiles(watched)
 	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	a.recover(ctx)

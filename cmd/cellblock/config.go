@@ -79,6 +79,9 @@ type Config struct {
 	// MountRoots are the folders of this host below which profiles may mount.
 	MountRoots []string  `koanf:"mount_roots"`
 	Log        LogConfig `koanf:"log"`
+
+	// origins say where each setting comes from.
+	origins origins
 }
 
 // LanguageConfig says what is otherwise for kernels of one language.

@@ -17,6 +17,12 @@ import (
 // origins say for each key where its value comes from: a file, a variable, a flag.
 type origins map[string]string
 
+// byDefault is the origin of what nobody has set.
+const byDefault = "default"
+
+// set tells whether somebody has set a key, to its default perhaps.
+func (o origins) set(key string) bool { return o[key] != "" && o[key] != byDefault }
+
 // decode makes a Config of all values, which are nested as in a file.
 func decode(all map[string]any, where origins) (*Config, error) {
 	var cfg Config

@@ -64,7 +64,7 @@ func loadConfig(src sources) (*Config, error) {
 		values map[string]any
 		origin func(key string) string
 	}{
-		{base, func(string) string { return "default" }},
+		{base, func(string) string { return byDefault }},
 		{fromFile, func(string) string { return path }},
 		{environment, envName},
 		{src.fromFlags(known), func(key string) string { return "--" + flagName(key) }},
@@ -84,6 +84,7 @@ func loadConfig(src sources) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.origins = where
 	cfg.inherit(func(key string) bool { return where[key] != "" })
 	return cfg, cfg.check()
 }

@@ -182,6 +182,28 @@ func (c *Config) ownLimits(name string) kernels.Limits {
 	return p.Limits()
 }
 
+// setLimits are those limits of a profile that somebody has set for it: what is cut to the machine besides was promised by nobody.
+func (c *Config) setLimits(name string) kernels.Limits {
+	p := c.Profiles[name]
+	if !c.origins.set("profiles." + name + ".memory") {
+		p.Memory = 0
+	}
+	if !c.origins.set("profiles." + name + ".cpus") {
+		p.CPUs = 0
+	}
+	return p.Limits()
+}
+
+// watched are the profiles as health looks at them.
+func (c *Config) watched() map[string]sessions.Profile {
+	all := c.profiles()
+	for name, p := range all {
+		p.Limits = c.setLimits(name)
+		all[name] = p
+	}
+	return all
+}
+
 var (
 	runtimeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 	// deviceName is a path below /dev, or a name of the Container Device Interface: vendor/class=name.

@@ -89,10 +89,10 @@ func absentHint(name string, here []string) string {
 	return fmt.Sprintf("Languages that run here: %s.", orNothing(here))
 }
 
-// warnOfExcess tells of profiles whose limits this machine, or the engine's, cannot reach.
+// warnOfExcess tells of profiles for which somebody has set limits that this machine, or the engine's, cannot reach.
 func (c *Config) warnOfExcess(ctx context.Context, p kernels.Allower, logger *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		if doubt, err := p.Allows(ctx, kernels.Spec{Limits: c.ownLimits(name)}); err == nil && doubt != nil {
+		if doubt, err := p.Allows(ctx, kernels.Spec{Limits: c.setLimits(name)}); err == nil && doubt != nil {
 			logger.Warn("a profile promises more than there is: "+doubt.Error(), "key", "profiles."+name, "hint", fault.Hint(doubt))
 		}
 	}

@@ -171,6 +171,28 @@ func TestInheritedExcessIsToldOnce(t *testing.T) {
 	}
 }
 
+// What nobody has set is warned of by nobody, however small the machine.
+func TestDefaultsAreNoExcess(t *testing.T) {
+	small := machine{cores: 1, memory: 1 << 28}
+	for text, want := range map[string]int{"": 0, "profiles: {lab: {}, isolated: {pids: 64}}": 0, "profiles: {development: {memory: 4GB}}": 1} {
+		cfg, err := load(t, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		cfg.warnOfExcess(t.Context(), small, slog.New(slog.NewTextHandler(&said, nil)))
+		doubts := 0
+		for _, p := range cfg.watched() {
+			if p.Limits.Beyond(small.cores, small.memory) != nil {
+				doubts++
+			}
+		}
+		if warned := strings.Count(said.String(), "level=WARN"); warned != want || doubts != want {
+			t.Errorf("%q: %d doubts of health, warned of %d:\n%s", text, doubts, warned, said.String())
+		}
+	}
+}
+
 // machine is one that kernels run on.
 type machine struct {
 	cores  int
