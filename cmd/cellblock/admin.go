@@ -67,6 +67,7 @@ func newAdminStop() *cobra.Command {
 	var issuer, subject string
 	cmd := &cobra.Command{
 		Use: "stop SESSION...", Short: "Stop sessions of an owner; files and history are kept", Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions, // the names of the own sessions would mislead
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if issuer == "" || subject == "" {
 				return fault.New(fault.Invalid, "%s needs --issuer and --subject: whose session it is", cmd.CommandPath()).

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -50,6 +53,33 @@ func TestCompletionsAreOfWhatIsMeant(t *testing.T) {
 		}
 		if got := strings.Join(words, " "); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Where a session is meant shells are given the names of those that there are; of a server that says nothing there are none, and no error.
+func TestCompletionsOfSessions(t *testing.T) {
+	inEmptyFolder(t)
+	t.Setenv("CELLBLOCK_TOKEN", "token")
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	url := " --url " + serverOf(t, having("one", "two"))
+	for line, want := range map[string]string{
+		"exec" + url + " --session ":              "one two :4",
+		"sessions show" + url + " ":               "one two :4",
+		"sessions show" + url + " one ":           ":4",
+		"sessions rm" + url + " one ":             "two :4",
+		"files put" + url + " ":                   "one two :4",
+		"files put" + url + " one ":               ":0",
+		"admin stop" + url + " ":                  ":4", // those are another's
+		"sessions show --url " + silent.URL + " ": ":4",
+	} {
+		said, err := command(t, append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		if got := strings.Join(strings.Fields(said), " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", line, got, err, want)
 		}
 	}
 }

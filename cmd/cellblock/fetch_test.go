@@ -21,8 +21,20 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// clientOf is a client of a server that answers calls of tools, their list and reads as it is told here. An answer that is an error is the protocol's own.
+// clientOf is a client of such a server.
 func clientOf(t *testing.T, answer func(method string, params object) (object, error)) *client.Client {
+	t.Helper()
+	c, err := dialMCP(t.Context(), serverOf(t, answer), "token", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// serverOf is the endpoint of a server that answers calls of tools, their list and reads as it is told here. An answer that is an error is the
+// protocol's own.
+func serverOf(t *testing.T, answer func(method string, params object) (object, error)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {
@@ -51,12 +63,18 @@ func clientOf(t *testing.T, answer func(method string, params object) (object, e
 		_ = json.NewEncoder(w).Encode(said)
 	}))
 	t.Cleanup(server.Close)
-	c, err := dialMCP(t.Context(), server.URL, "token", nil)
-	if err != nil {
-		t.Fatal(err)
+	return server.URL
+}
+
+// having answers list_sessions with some sessions.
+func having(ids ...string) func(string, object) (object, error) {
+	rows := []any{}
+	for _, id := range ids {
+		rows = append(rows, object{"session_id": id})
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return func(string, object) (object, error) {
+		return object{"content": []any{}, "structuredContent": object{"sessions": rows}}, nil
+	}
 }
 
 // filePart is a part of a file as a server sends it.

@@ -53,6 +53,16 @@ func otherServers(dataDir, slot string) []serverFile {
 	return slices.DeleteFunc(f.all(), func(s serverFile) bool { return s.Slot == slot || !slotTaken(dataDir, s.Slot) })
 }
 
+// besideFound are the addresses of the servers that run on a data folder beside the one that commands find.
+func besideFound(dataDir string) (urls []string) {
+	for i, s := range otherServers(dataDir, "") {
+		if i > 0 {
+			urls = append(urls, s.URL)
+		}
+	}
+	return urls
+}
+
 // serverAddress is where the server in a slot is reached, "" where it has left no word.
 func serverAddress(dataDir, slot string) string {
 	f, _ := readServerFile(dataDir)

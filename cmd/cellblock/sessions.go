@@ -75,7 +75,7 @@ be shown (cellblock sessions show) and made a notebook of (cellblock notebook ex
 					return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": rows})
 				case len(rows) == 0:
 					fmt.Fprintln(cmd.ErrOrStderr(), "No sessions. Running code with a session_id starts one: cellblock exec --session NAME CODE")
-					return nil
+					return o.tellOfOthers(cmd)
 				}
 				return printSessions(cmd.OutOrStdout(), rows)
 			})
@@ -85,6 +85,18 @@ be shown (cellblock sessions show) and made a notebook of (cellblock notebook ex
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	o.addFlags(cmd.Flags())
 	return cmd
+}
+
+// tellOfOthers says where else sessions may be, where the data folder says which server is asked.
+func (o connection) tellOfOthers(cmd *cobra.Command) error {
+	cfg, err := configFor(cmd)
+	if err != nil || o.url != "" {
+		return err
+	}
+	for _, other := range besideFound(cfg.DataDir) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Another server on this data folder has sessions of its own: cellblock sessions ls --url %s\n", other)
+	}
+	return nil
 }
 
 func sessionRows(ctx context.Context, c *client.Client) ([]sessionRow, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,41 @@ func TestFaultOf(t *testing.T) {
 	} {
 		if err := faultOf(tt.result); fault.KindOf(err) != tt.kind || err.Error() != tt.message || fault.Hint(err) != tt.hint {
 			t.Errorf("%v: %v, %q, %q", tt.result.Content, fault.KindOf(err), err, fault.Hint(err))
+		}
+	}
+}
+
+// Who sees no sessions is told of the other servers on the data folder, unless he has named one.
+func TestNoSessionsHere(t *testing.T) {
+	inEmptyFolder(t)
+	t.Setenv("CELLBLOCK_TOKEN", "token")
+	data := os.Getenv("CELLBLOCK_DATA_DIR")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here := serverOf(t, having())
+	for _, url := range []string{"http://127.0.0.1:1/mcp", here} {
+		held, err := takeSlot(data, serveSlot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.release()
+		if err := leaveAddress(data, held.name, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, named := range []bool{false, true} {
+		args := []string{"sessions", "ls"}
+		if named {
+			args = append(args, "--url", here)
+		}
+		var said strings.Builder
+		root := newRoot()
+		root.SetArgs(args)
+		root.SetErr(&said)
+		if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(said.String(), "No sessions") ||
+			strings.Contains(said.String(), "sessions ls --url http://127.0.0.1:1/mcp") == named || strings.Contains(said.String(), here) {
+			t.Errorf("%v: %v, %q", args, err, said.String())
 		}
 	}
 }
