@@ -83,6 +83,8 @@ func TestRealErrorsOfBash(t *testing.T) {
 		{"no program in a script", "bash -c 'nosuchprogram\necho after'", "bash: line 1: nosuchprogram: command not found\nafter\n" +
 			"Hint: nosuchprogram is not installed. Programs are installed on the server's host, by its operator."},
 		{"a pager", "printf '%s\\n' first last >pages; less pages", "first\nlast"},
+		{"another", "more pages; more -1 +1 pages; cat pages | more", "first\nlast\nfirst\nlast\nfirst\nlast"},
+		{"a program's", "seq 300 >long; (bash -c 'more long'; xargs more <<<long; env more long) | wc -l; env | grep -a FUNC || echo none", "900\nnone"},
 	})
 }
 

@@ -46,7 +46,7 @@ install_kernel() {
 	local folder=$kernels/cellblock-$1
 	rm -rf "$folder"
 	mkdir -p "$folder"
-	cp images/executor/"$1"/* "$folder"
+	cp -R images/executor/"$1"/* "$folder"
 	if [ "$1" != r ]; then
 		cp images/executor/terminal/*.py "$folder"
 		sed -i "s|\"python3\"|\"$python\"|" "$folder/kernel.json"

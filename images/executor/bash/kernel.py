@@ -19,9 +19,9 @@ from terminal import App, Failure, TerminalKernel
 VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
 
-# What a shell runs first. Of the functions, two stand for what waits for a person: "read" says why it gets nothing where it reads
-# what a cell has for its input, and "more", which asks for keys wherever it is, is what shows all at once.
-OURS = {"__cellblock_save", "read", "more"}
+# What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input. What else waits for a person,
+# "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
+OURS = {"__cellblock_save", "read"}
 SETUP = r"""
 set +o history; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
 __cellblock_save() {
@@ -44,12 +44,6 @@ read() {
     return "$status"
   }
 }
-more() {
-  local word files=()
-  for word; do [[ $word == [-+]* ]] || files+=("$word"); done
-  command cat -- "${files[@]}"
-}
-export -f more
 """
 
 
@@ -72,6 +66,7 @@ class BashKernel(TerminalKernel):
 
     def launch(self):
         env = dict(os.environ, PS1="", PS2="", TERM="dumb", PAGER="cat", GIT_PAGER="cat", MANPAGER="cat", SYSTEMD_PAGER="")
+        env["PATH"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin") + ":" + env.get("PATH", os.defpath)
         env.pop("PYTHONUNBUFFERED", None)
         self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
         self.program.write(SETUP.replace("STATE", shlex.quote(self.state)).encode() + b"\n")
