@@ -37,10 +37,8 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 	if err != nil {
 		return nil, err
 	}
-	if doubt, err = p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid); doubt == nil && err == nil {
-		doubt = spec.Limits.Beyond(e.info.NCPU, e.info.MemTotal)
-	}
-	return doubt, err
+	doubt, err = p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid)
+	return cmp.Or(doubt, spec.Limits.Beyond(e.info.NCPU, e.info.MemTotal)), err
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)

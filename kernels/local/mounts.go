@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 
@@ -34,10 +35,8 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 		return nil, err
 	}
 	c := p.Capabilities()
-	if doubt, err = p.mounts.Writable(ctx, resolved, c.UID, c.GID); doubt == nil && err == nil {
-		doubt = spec.Limits.Beyond(runtime.NumCPU(), hostMemory())
-	}
-	return doubt, err
+	doubt, err = p.mounts.Writable(ctx, resolved, c.UID, c.GID)
+	return cmp.Or(doubt, spec.Limits.Beyond(runtime.NumCPU(), hostMemory())), err
 }
 
 // hostMemory is how much memory this host has, in bytes; 0 if it does not say.
