@@ -94,7 +94,7 @@ func (o connection) tellOfOthers(cmd *cobra.Command) error {
 		return err
 	}
 	for _, other := range besideFound(cfg.DataDir) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Another server on this data folder has sessions of its own: cellblock sessions ls --url %s\n", other)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Another server on this data folder has sessions of its own: add --url %s\n", other)
 	}
 	return nil
 }

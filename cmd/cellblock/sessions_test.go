@@ -100,7 +100,7 @@ func TestNoSessionsHere(t *testing.T) {
 		root.SetArgs(args)
 		root.SetErr(&said)
 		if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(said.String(), "No sessions") ||
-			strings.Contains(said.String(), "sessions ls --url http://127.0.0.1:1/mcp") == named || strings.Contains(said.String(), here) {
+			strings.Contains(said.String(), "add --url http://127.0.0.1:1/mcp") == named || strings.Contains(said.String(), here) {
 			t.Errorf("%v: %v, %q", args, err, said.String())
 		}
 	}
