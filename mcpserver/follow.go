@@ -144,8 +144,10 @@ func whereNow(e *sessions.Execution) string {
 		return fmt.Sprintf("waiting for %s before it in the session", words.Count(int64(info.Position), "cell"))
 	case info.Phase == sessions.PhaseQueued && info.Crowded:
 		return crowded
-	case info.Phase == sessions.PhaseQueued:
+	case info.Phase == sessions.PhaseQueued && info.Starting:
 		return "waiting for the kernel, which is starting"
+	case info.Phase == sessions.PhaseQueued:
+		return aboutToRun
 	case e.Prompt() != nil:
 		return waitsForUser
 	}
@@ -154,6 +156,9 @@ func whereNow(e *sessions.Execution) string {
 
 // crowded is where a cell is that has only its turn to wait for.
 const crowded = "waiting for its turn: the server runs as many cells as it may"
+
+// aboutToRun is where a cell is that comes next in a kernel that is there.
+const aboutToRun = "about to run"
 
 // waitsForUser is where a cell is that has called input().
 const waitsForUser = "waiting for the user's answer to its input()"

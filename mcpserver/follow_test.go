@@ -92,6 +92,20 @@ func TestWaitZeroBelongsToNobody(t *testing.T) {
 	})
 }
 
+// A kernel that has just run a cell is not said to start: a reader would take its variables for lost.
+func TestNoWaitOnAKernelThatIsThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		for range 8 {
+			w.run("s", "print a")
+			synctest.Wait() // the session has settled
+			got := w.execute("s", "sleep 1s", map[string]any{"wait_seconds": 0})
+			if strings.Contains(got.String(), "starting") || !strings.Contains(got.String(), aboutToRun+"; read on") && !strings.Contains(got.String(), "still running") {
+				t.Error(got)
+			}
+		}
+	})
+}
+
 func TestCellWhoseCallHasReturnedIsNobodys(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -146,16 +146,19 @@ func (p *progress) take() (text, live string) {
 // message says where the cell is, and what it printed.
 func (p *progress) message(text string) string {
 	where := "running for " + words.Took(time.Since(p.began))
-	if phase, started := p.execution.Phase(); p.execution.Prompt() != nil {
+	switch info := p.execution.Info(); {
+	case p.execution.Prompt() != nil:
 		where = waitsForUser
-	} else if phase == sessions.PhaseRunning {
-		where = "running for " + words.Took(max(time.Since(started), 0))
-	} else if ahead := p.execution.Position(); phase == sessions.PhaseQueued && ahead > 0 {
-		where = fmt.Sprintf("waiting for %s before it in the session", words.Count(int64(ahead), "cell"))
-	} else if p.execution.Crowded() {
+	case info.Phase == sessions.PhaseRunning:
+		where = "running for " + words.Took(info.Duration)
+	case info.Phase == sessions.PhaseQueued && info.Position > 0:
+		where = fmt.Sprintf("waiting for %s before it in the session", words.Count(int64(info.Position), "cell"))
+	case info.Phase == sessions.PhaseQueued && info.Crowded:
 		where = crowded
-	} else if phase == sessions.PhaseQueued {
+	case info.Phase == sessions.PhaseQueued && info.Starting:
 		where = "starting the kernel"
+	case info.Phase == sessions.PhaseQueued:
+		where = aboutToRun
 	}
 	return joinLines(where, text)
 }

@@ -147,6 +147,16 @@ func (e *Execution) Position() int {
 	return e.session.position(e)
 }
 
+// starting tells whether the cell's session has no kernel that could run it yet.
+func (e *Execution) starting() bool {
+	if e.session == nil {
+		return false
+	}
+	e.session.mu.Lock()
+	defer e.session.mu.Unlock()
+	return e.session.state != Idle && e.session.state != Busy
+}
+
 // Cancel gives the cell up. A queued cell never runs; a running one climbs the interrupt ladder, and the session's next
 // cell works as ever. It returns at once; Wait tells when it is done. After the end it does nothing.
 func (e *Execution) Cancel() {

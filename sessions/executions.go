@@ -24,9 +24,11 @@ type ExecutionInfo struct {
 	// Caller says who asked; see Request.Caller.
 	Caller string
 	Phase  Phase
-	// Position is how many cells come before one that is queued; Crowded tells that it waits for those of other sessions.
+	// Position is how many cells come before one that is queued; Crowded tells that it waits for those of other sessions, and
+	// Starting that it waits for its kernel to come up.
 	Position int
 	Crowded  bool
+	Starting bool
 	// Generation is that of the kernel that ran the cell; 0 while it is queued.
 	Generation int
 	// Started is zero for a cell that does not run yet, or never ran.
@@ -40,7 +42,7 @@ type ExecutionInfo struct {
 
 // Info describes the cell as it is now.
 func (e *Execution) Info() ExecutionInfo {
-	position, crowded := e.Position(), e.Crowded()
+	position, crowded, starting := e.Position(), e.Crowded(), e.starting()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info := ExecutionInfo{
@@ -50,7 +52,7 @@ func (e *Execution) Info() ExecutionInfo {
 	}
 	switch e.phase {
 	case PhaseQueued:
-		info.Position, info.Crowded = position, crowded
+		info.Position, info.Crowded, info.Starting = position, crowded, starting
 	case PhaseRunning:
 		info.Duration = elapsed(e.since)
 	}
