@@ -69,7 +69,7 @@ func (s *service) mayExecute(ctx context.Context, owner sessions.Owner, id strin
 	return s.permit(ctx)(choice.Profile)
 }
 
-// maxRestoredLines is how many cells a report lists.
+// maxRestoredLines is how many cells a report lists: the last ones, and before them those that did not run again to their end.
 const maxRestoredLines = 30
 
 // restoreText reports a restoration. What the cells showed has been shown before.
@@ -78,14 +78,7 @@ func restoreText(id string, r sessions.RestoreReport) string {
 	if r.Preamble != "" {
 		lines = append([]string{"Note: " + plain(r.Preamble)}, lines...)
 	}
-	shown := r.Cells
-	if hidden := len(shown) - maxRestoredLines; hidden > 0 {
-		lines = append(lines, fmt.Sprintf("(%s before these)", words.Count(int64(hidden), "cell")))
-		shown = shown[hidden:]
-	}
-	for _, c := range shown {
-		lines = append(lines, restoredLine(c))
-	}
+	lines = append(lines, restoredLines(r.Cells)...)
 	if r.Stopped != "" {
 		lines = append(lines, restoreStopped(id, r))
 	}
@@ -117,6 +110,33 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 		text += " What these cells define is there again; what ran in the background, or other cells changed, is not."
 	}
 	return text
+}
+
+// restoredLines lists cells. What is not there again is what a reader must know: of that each is named, if by its number alone.
+func restoredLines(cells []sessions.RestoredCell) []string {
+	recent := max(0, len(cells)-maxRestoredLines)
+	var lines, more []string
+	hidden := 0
+	for _, c := range cells[:recent] {
+		switch {
+		case c.Skipped == "" && c.Result.Status == kernels.StatusOK:
+			hidden++
+		case len(lines) < maxRestoredLines:
+			lines = append(lines, restoredLine(c))
+		default:
+			more = append(more, fmt.Sprint(c.Original))
+		}
+	}
+	if len(more) > 0 {
+		lines = append(lines, "Not run again to their end either: "+strings.Join(more, ", "))
+	}
+	if hidden > 0 {
+		lines = append(lines, fmt.Sprintf("(%s before these ran again and ended well)", words.Count(int64(hidden), "cell")))
+	}
+	for _, c := range cells[recent:] {
+		lines = append(lines, restoredLine(c))
+	}
+	return lines
 }
 
 // restoredLine is a cell on one line: "3 → 9 · ok · 0.12 s · df = load()".

@@ -66,6 +66,32 @@ func TestRestoreSessionNeedsTheScopeOfItsLanguage(t *testing.T) {
 	})
 }
 
+// Of many cells the last are listed, and all that are not there again.
+func TestRestoreSessionNamesWhatIsMissing(t *testing.T) {
+	var cells []sessions.RestoredCell
+	for n := 1; n <= 100; n++ {
+		c := sessions.RestoredCell{Original: n, Number: 100 + n, Title: "x", Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}}
+		if n == 7 {
+			c.Number, c.Skipped = 0, "it reads input()"
+		}
+		cells = append(cells, c)
+	}
+	lines := restoredLines(cells)
+	if len(lines) != 32 || lines[0] != "7 · skipped: it reads input() · x" || lines[1] != "(69 cells before these ran again and ended well)" || !strings.HasPrefix(lines[2], "71 → 171 · ok") {
+		t.Errorf("%q", lines)
+	}
+	for i := range 40 {
+		cells[10+i].Number, cells[10+i].Skipped = 0, "it reads input()"
+	}
+	lines = restoredLines(cells)
+	if len(lines) != 62 || lines[30] != "Not run again to their end either: 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50" || !strings.HasPrefix(lines[31], "(29 cells") {
+		t.Errorf("%q", lines)
+	}
+	if lines := restoredLines(cells[70:]); len(lines) != maxRestoredLines {
+		t.Errorf("%q", lines)
+	}
+}
+
 // A script that is gone fails the cell that ran it; the rest can still be had.
 func TestRestoreSessionOfAMissingScript(t *testing.T) {
 	failed := kernels.Result{Status: kernels.StatusError, Error: &kernels.ExecError{Name: "FileNotFoundError", Value: "No such file or directory: '/workspace/load.py'"}}
