@@ -53,6 +53,27 @@ func TestTypeErrors(t *testing.T) {
 	}
 }
 
+// Node's own modules are there by their names, and are no variables before a cell gives the name to something else.
+func TestNodeModulesByName(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	variables := "Object.values(globalThis['cellblock variables']()[Symbol.for('Jupyter.display')]()).filter(v => v[0] === '{').flatMap(v => JSON.parse(v).variables).map(v => v.name).join()"
+	for _, c := range []struct{ code, value string }{
+		{"fs.writeFileSync('a', 'there'); fs.readFileSync(path.join('.', 'a'), 'utf8') + typeof os.cpus", "'therefunction'"},
+		{"[crypto.createHash('md5').update('x').digest('hex').length, typeof crypto.subtle, typeof crypto.getRandomValues]", "[ 32, 'object', 'function' ]"},
+		{variables, "''"},
+		{"const fs = require('fs'); fs.existsSync('a')", "true"},
+		{"const fs = require('fs'), { join } = require('path'); fs.existsSync('a')", "true"},
+		{"import * as fs from 'fs'\nimport os from 'node:os'\nimport crypto from 'crypto'\n[fs.existsSync('a'), typeof os.cpus, typeof crypto.createHash]", "[ true, 'function', 'function' ]"},
+		{"let url; const path = '/data'; class stream {}\nfunction util() { return 3 }\n[url, path, util(), typeof stream]", "[ undefined, '/data', 3, 'function' ]"},
+		{"events = [1]; events", "[ 1 ]"},
+		{"const path = require('path'); path.sep", "'/'"},
+		{variables, "'fs,join,os,url,path,stream,util,events'"},
+	} {
+		b.Want(c.code, c.value)
+	}
+}
+
 // fetch goes through the proxy that the environment names, for http as for https.
 func TestNodeFetchesThroughTheProxy(t *testing.T) {
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "from afar") })

@@ -1,5 +1,6 @@
 // What names stand for, found out without running any of the user's code: getters are not called.
 import { isProxy } from 'node:util/types'
+import { isBuiltIn } from './builtins.mjs'
 import { Object, Set } from './intrinsics.mjs'
 
 const KEYWORDS = ['async', 'await', 'break', 'case', 'catch', 'class', 'const', 'continue', 'default', 'delete', 'else', 'export', 'extends',
@@ -17,7 +18,7 @@ export function rememberBuiltIns() {
 
 // defined are the names that cells have defined, in the order in which they did.
 export function defined() {
-  return Object.getOwnPropertyNames(globalThis).filter(name => !builtIn.has(name))
+  return Object.getOwnPropertyNames(globalThis).filter(name => !builtIn.has(name) && !isBuiltIn(find(globalThis, name)))
 }
 
 // complete answers what could stand at the cursor. Positions are in JavaScript's units.
@@ -44,7 +45,7 @@ export function lookUp(name) {
   for (const part of name.split(/\??\./)) {
     const property = find(found.value, part)
     // What Node has made lazy is no code of the user's.
-    if (property?.get && found.value === globalThis && builtIn.has(part)) found = { value: globalThis[part] }
+    if (property?.get && found.value === globalThis && (builtIn.has(part) || isBuiltIn(property))) found = { value: globalThis[part] }
     else if (property && 'value' in property) found = { value: property.value }
     else return undefined
   }

@@ -7,6 +7,7 @@ import { isPromise } from 'node:util/types'
 import vm from 'node:vm'
 import { INTERRUPT, RUN, VARIABLES } from '../shared.mjs'
 import { asynchronous } from './background.mjs'
+import { installBuiltIns, isBuiltIn } from './builtins.mjs'
 import { described, inspection } from './describe.mjs'
 import { bundle, installDisplay } from './display.mjs'
 import { Errors } from './errors.mjs'
@@ -59,6 +60,7 @@ export class Runner {
     install(RUN, path => this.#runFile(path))
     this.#modules.follow()
     rememberBuiltIns()
+    installBuiltIns()
     this.#survive()
   }
 
@@ -256,6 +258,7 @@ function install(key, value) {
 // declare makes sure that a cell can define these names: what Node has made lazy or read-only becomes a plain property.
 function declare(names) {
   for (const name of names) {
+    if (isBuiltIn(Object.getOwnPropertyDescriptor(globalThis, name))) delete globalThis[name]
     const property = Object.getOwnPropertyDescriptor(globalThis, name)
     if (property && 'value' in property && property.writable || property && !property.configurable) continue
     Object.defineProperty(globalThis, name, { value: property && globalThis[name], writable: true, enumerable: true, configurable: true })
