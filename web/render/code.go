@@ -35,6 +35,7 @@ var magicLanguages = map[string]string{
 // that is known by such a name; unknown ones get no colours.
 func Code(language, source string) template.HTML {
 	source, more := clip(source, maxText)
+	source = undirected(source)
 	made := template.HTML("")
 	if language == "python" {
 		made = ipython(source)

@@ -37,6 +37,14 @@ func clip(text string, most int) (kept, remark string) {
 	return kept, "… " + words.Bytes(int64(len(text)-len(kept))) + " more are not shown …"
 }
 
+// directions names the characters that turn around what stands behind them.
+var directions = strings.NewReplacer("\u202a", `\u202a`, "\u202b", `\u202b`, "\u202c", `\u202c`, "\u202d", `\u202d`, "\u202e", `\u202e`,
+	"\u2066", `\u2066`, "\u2067", `\u2067`, "\u2068", `\u2068`, "\u2069", `\u2069`)
+
+// undirected is a text that is read in the order in which it stands: characters that change the direction are named. What is written
+// from right to left needs none of them.
+func undirected(text string) string { return directions.Replace(text) }
+
 // remark is something that we say about an output.
 func remark(text string) template.HTML {
 	if text == "" {
@@ -48,7 +56,7 @@ func remark(text string) template.HTML {
 // plainPre is a text as it stands.
 func plainPre(class, text string) template.HTML {
 	text, more := clip(text, maxText)
-	return template.HTML(`<pre class="`+class+`">`+html.EscapeString(text)+`</pre>`) + remark(more)
+	return template.HTML(`<pre class="`+class+`">`+html.EscapeString(undirected(text))+`</pre>`) + remark(more)
 }
 
 // guarded returns what a library makes of a hostile text, or the fallback when that fails, even by a panic.

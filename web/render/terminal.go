@@ -42,6 +42,7 @@ func terminalLines(text string) (lines []template.HTML) {
 	if text == "" {
 		return nil
 	}
+	text = undirected(text)
 	if strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 }) < 0 {
 		return asLines(template.HTMLEscapeString(text)) // nothing to be played
 	}
@@ -50,7 +51,21 @@ func terminalLines(text string) (lines []template.HTML) {
 			lines = asLines(template.HTMLEscapeString(text))
 		}
 	}()
-	return asLines(play(stringCommands.ReplaceAllString(text, "")))
+	return asLines(play(strings.Map(played, stringCommands.ReplaceAllString(text, ""))))
+}
+
+// played is a character as the screen gets it: of those that control something, only what moves its cursor or begins a sequence. A
+// browser would draw the others, a bell as a telephone.
+func played(r rune) rune {
+	switch {
+	case strings.ContainsRune("\b\t\n\r\x1b", r):
+		return r
+	case r == '\v' || r == '\f':
+		return '\n'
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return -1
+	}
+	return r
 }
 
 // play shows a text on a screen and returns what stands there, and what has scrolled off.

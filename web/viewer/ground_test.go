@@ -205,8 +205,8 @@ func TestPages(t *testing.T) {
 	if w := stranger.page("GET", "/s/hers", "cross-site", nil); w.Code != 200 || !strings.Contains(w.Body.String(), `content="0;url=/s/hers"`) {
 		t.Errorf("linked from another site: %d\n%s", w.Code, w.Body)
 	}
-	if w := stranger.page("GET", "/nothing", "none", nil); w.Code != http.StatusNotFound {
-		t.Errorf("nothing: %d", w.Code)
+	if w := stranger.page("GET", "/nothing", "none", nil); w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "MCP") {
+		t.Errorf("nothing: %d\n%s", w.Code, w.Body)
 	}
 	if w := stranger.page("GET", assetPath("app.js"), "same-origin", nil); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") ||
 		!strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
@@ -214,6 +214,40 @@ func TestPages(t *testing.T) {
 	}
 	if w := stranger.page("GET", "/assets/0/..%2ftemplates%2flayout.html", "none", nil); w.Code != http.StatusNotFound {
 		t.Errorf("no asset: %d", w.Code)
+	}
+}
+
+// An operator who has no sessions is told where those of others are, if there are any; nobody else hears of them.
+func TestSessionsOfOthers(t *testing.T) {
+	p := newPages(t)
+	list := func(scopes ...string) string {
+		return p.signIn("op", scopes...).page("GET", "/", "none", nil).Body.String()
+	}
+	if page := list("sessions:admin"); !strings.Contains(page, "No sessions yet") || strings.Contains(page, "No sessions of yours") {
+		t.Errorf("where there are none: %s", page)
+	}
+	p.ran("ann", "hers", "print a")
+	page := list("sessions:admin")
+	if !strings.Contains(page, "No sessions of yours") || !strings.Contains(page, `<a href="/server">The server page</a> has a session of somebody else`) || strings.Contains(page, "A model that is connected") {
+		t.Errorf("an operator, who runs nothing, reads %s", page)
+	}
+	if page := list(append(all, "sessions:admin")...); !strings.Contains(page, "A model that is connected") {
+		t.Errorf("one who runs cells reads %s", page)
+	}
+	if page := list(all...); !strings.Contains(page, "No sessions yet") || strings.Contains(page, "somebody else") {
+		t.Errorf("anybody else reads %s", page)
+	}
+}
+
+// Who can sign in by a link only is told the command that makes one: outside of dev mode it needs a token.
+func TestHowToMakeALink(t *testing.T) {
+	p := newPages(t)
+	stranger := &browser{pages: p}
+	for dev, want := range map[bool]string{true: "<pre>cellblock open</pre>", false: "<pre>cellblock open --token-file FILE</pre>"} {
+		p.viewer.Dev = dev
+		if page := stranger.page("GET", "/signin", "none", nil).Body.String(); !strings.Contains(page, want) {
+			t.Errorf("dev mode %v: %s", dev, page)
+		}
 	}
 }
 

@@ -123,5 +123,5 @@ func (v *Viewer) Nowhere(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (v *Viewer) notFound(http.ResponseWriter, *http.Request, visit) error {
-	return fault.New(fault.NotFound, "there is nothing at this address").WithHint("MCP clients connect to %s/mcp.", v.PublicURL)
+	return fault.New(fault.NotFound, "there is nothing at this address").WithHint("Look whether it is misspelt, or go on from the list of sessions.")
 }

@@ -53,6 +53,8 @@ type sessionList struct {
 	// ListImages tells whether the visitor may choose from the images that there are, NameImage whether he can but name one.
 	ListImages, NameImage bool
 	MCPURL                string
+	// Others is how many sessions of others run, for who may see those: 0 for anybody else.
+	Others int
 }
 
 // language is one that the visitor may run.
@@ -67,7 +69,20 @@ func (v *Viewer) sessionsPage(w http.ResponseWriter, r *http.Request, who visit)
 		}
 		list.Rows = rows
 	}
+	if v.operates(who) {
+		list.Others = v.othersRun(who)
+	}
 	return v.show(w, http.StatusOK, "sessions", page{Title: "Sessions", Here: "/", Who: who, Parts: []string{"sessions"}, Body: list})
+}
+
+// othersRun is how many sessions of others than the visitor run.
+func (v *Viewer) othersRun(who visit) (n int) {
+	for _, s := range v.Sessions.All() {
+		if s.Owner != who.owner {
+			n++
+		}
+	}
+	return n
 }
 
 // languages are those that the visitor may run, by name.
