@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -35,6 +36,13 @@ func (s *service) bounds(c sessions.Choice) bounds {
 			b.writable = append(b.writable, m.Target)
 		}
 	}
+	return b
+}
+
+// boundsFor are bounds for hints to a caller, whom they name no profile that he may not use.
+func (s *service) boundsFor(ctx context.Context, c sessions.Choice) bounds {
+	b, permits := s.bounds(c), s.permit(ctx)
+	b.network.elsewhere = slices.DeleteFunc(b.network.elsewhere, func(profile string) bool { return permits(profile) != nil })
 	return b
 }
 

@@ -143,11 +143,11 @@ func gaveUp(ctx context.Context) bool {
 func (s *service) ended(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
 	switch {
 	case errors.Is(v.err, errWaitOver):
-		return s.soFar(e, v)
+		return s.soFar(ctx, e, v)
 	case v.err != nil:
 		return s.notRun(ctx, e, v)
 	}
-	return s.report(e, v)
+	return s.report(ctx, e, v)
 }
 
 // caller returns whose call it is, if its arguments are in order.
@@ -160,7 +160,7 @@ func (s *service) caller(ctx context.Context, a *arguments) (sessions.Owner, err
 
 // report makes the result of a cell that has run: what the reader must know first, the outputs in their order, late ones
 // of earlier cells, what was done to the cell, and one line that says where and how it ended.
-func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
+func (s *service) report(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
 	r := v.result
 	if e.Once() {
 		r.Files = nil // they are gone
@@ -169,12 +169,12 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 	if r.Error != nil && !v.shown.hasError() {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
-	content := s.outputs(e, v)
-	if hint := printedHint(content, r.Error, s.bounds(e.Choice())); hint != "" {
+	content := s.outputs(ctx, e, v)
+	if hint := printedHint(content, r.Error, s.boundsFor(ctx, e.Choice())); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
-	if remark := remarkOn(e, r, s.bounds(e.Choice())); remark != "" {
+	if remark := remarkOn(e, r, s.boundsFor(ctx, e.Choice())); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
 	if soon := endsSoon(e); soon != "" {
@@ -185,12 +185,12 @@ func (s *service) report(e *sessions.Execution, v view) *mcp.CallToolResult {
 }
 
 // outputs are the blocks of what a view shows, after what the reader must know first.
-func (s *service) outputs(e *sessions.Execution, v view) []mcp.Content {
+func (s *service) outputs(ctx context.Context, e *sessions.Execution, v view) []mcp.Content {
 	var content []mcp.Content
 	if preamble := e.Preamble(); preamble != "" && v.from == 0 {
 		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
 	}
-	return append(content, v.shown.blocks(s.budget, s.bounds(e.Choice()))...)
+	return append(content, v.shown.blocks(s.budget, s.boundsFor(ctx, e.Choice()))...)
 }
 
 // lateBudget bounds what one result tells of the late output of all earlier cells together.

@@ -49,9 +49,9 @@ func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp
 	v := s.follow(ctx, r, e, since, wait, nil)
 	switch {
 	case v.err == nil:
-		return s.whole(e, v), nil
+		return s.whole(ctx, e, v), nil
 	case errors.Is(v.err, errWaitOver):
-		return s.soFar(e, v), nil
+		return s.soFar(ctx, e, v), nil
 	case ctx.Err() == nil:
 		return s.notRun(ctx, e, v), nil
 	}
@@ -76,13 +76,13 @@ func (s *service) execution(ctx context.Context, a *arguments, id string, number
 }
 
 // whole is the result of a cell that has ended, for whoever asks afterwards: also what it produced after its end.
-func (s *service) whole(e *sessions.Execution, v view) *mcp.CallToolResult {
+func (s *service) whole(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
 	late := sessions.Late{Number: e.Number()}
 	for _, out := range e.LateFrom(v.next) {
 		late.Outputs = append(late.Outputs, out.Output)
 		v.next = out.Next
 	}
-	result := s.report(e, v)
+	result := s.report(ctx, e, v)
 	end := len(result.Content) - 1
 	result.Content = append(append(result.Content[:end:end], s.lateBlocks(late)...), result.Content[end])
 	return about(e, v, result)

@@ -127,8 +127,8 @@ func watch(ctx context.Context, e *sessions.Execution, from int, wait time.Durat
 
 // soFar is the result of a call whose wait is over: what there is, where the cell is, and how to read on. Whoever is told
 // of a cell can ask for it later, so it is in the store by then.
-func (s *service) soFar(e *sessions.Execution, v view) *mcp.CallToolResult {
-	content := s.outputs(e, v)
+func (s *service) soFar(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
+	content := s.outputs(ctx, e, v)
 	if err := e.Saved(context.Background()); err != nil {
 		content = append(content, mcp.NewTextContent(unsavedRemark(err)))
 	}
@@ -184,7 +184,7 @@ func (s *service) notRun(ctx context.Context, e *sessions.Execution, v view) *mc
 			WithHint("what it has printed can be read with %s", readOn(e, 0))
 	}
 	result := toolError(err)
-	result.Content = append(s.outputs(e, v), append(result.Content, mcp.NewTextContent(footer(e, how)))...)
+	result.Content = append(s.outputs(ctx, e, v), append(result.Content, mcp.NewTextContent(footer(e, how)))...)
 	return about(e, v, result)
 }
 

@@ -219,10 +219,16 @@ func TestHintOfRAndCSharp(t *testing.T) {
 // A cell in which a command failed says so once, before its last line, although nothing was raised.
 func TestHintOfAPrintedFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		got := w.run("s", "print ERROR: No matching distribution found for humanize")
-		got.expect(t, false, "humanize\nHint: "+bounds{network: network{elsewhere: []string{"development"}, host: true}, manager: packages.Pip}.installHint()+"\n[session s · cell 1 · ok")
-		if strings.Count(got.String(), "Hint: ") != 1 {
-			t.Error(got)
+		for _, elsewhere := range [][]string{nil, {"development"}} { // a profile is named to those alone who may use it
+			for _, profile := range elsewhere {
+				w.scopes = append(w.scopes, ProfileScope(profile))
+			}
+			got := w.run("s", "print ERROR: No matching distribution found for humanize")
+			want := bounds{network: network{elsewhere: elsewhere, host: true}, manager: packages.Pip}.installHint()
+			got.expect(t, false, "humanize\nHint: "+want+"\n[session s · cell ")
+			if strings.Count(got.String(), "Hint: ") != 1 || strings.Contains(got.String(), "development") != (elsewhere != nil) {
+				t.Error(got)
+			}
 		}
 		if got := w.run("s", "print fine"); strings.Contains(got.String(), "Hint") {
 			t.Error(got)
