@@ -37,5 +37,9 @@ func elidedText(e stream.Elided) string {
 	if e.Stream == "" {
 		return fmt.Sprintf("%s (%s)", words.Count(e.Messages, "output"), words.Count(e.Bytes, "byte"))
 	}
-	return fmt.Sprintf("%s (%s) of %s", words.Count(e.Bytes, "byte"), words.Count(e.Lines, "line"), clip(e.Stream))
+	lines := ""
+	if e.Lines > 0 {
+		lines = " (" + words.Count(e.Lines, "line") + ")"
+	}
+	return words.Count(e.Bytes, "byte") + lines + " of " + clip(e.Stream)
 }

@@ -87,7 +87,7 @@ func (t *blockTexts) addNote(note string, instead left) {
 	if note != "" {
 		t.write(note)
 	}
-	t.chars, t.afterGap = before+instead.chars, true
+	t.chars, t.afterGap = before+instead.chars-instead.lost, true
 }
 
 // write writes text on lines of its own.

@@ -123,7 +123,7 @@ func noticePieces(n *kernels.Notice) []piece {
 		return nil
 	}
 	if e := n.Elided; e != nil && e.Stream != "" {
-		return []piece{{missing: left{chars: e.Bytes, lines: e.Lines}}}
+		return []piece{{missing: left{chars: e.Bytes, lines: e.Lines, lost: e.Bytes}}}
 	} else if e != nil {
 		return []piece{{missing: left{outputs: e.Messages}}}
 	}

@@ -188,7 +188,7 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		}, text("new", "between")},
 		{"update of an earlier cell's display", []kernels.Output{withID("e", kernels.OutputUpdate, display("text/plain", "new"))}, text("new")},
 		{"elided by the shim", []kernels.Output{stdout("head\n"), elided(stream.Elided{Stream: "stdout", Bytes: 5_000_000_000, Lines: 1}), stdout("tail\n")},
-			text("head\n… 5,000,000,000 characters (1 line) left out here …\ntail")},
+			text("head\n… 5,000,000,000 characters (1 line) left out here: they are not kept …\ntail")},
 		{"outputs elided", []kernels.Output{elided(stream.Elided{Messages: 12, Bytes: 99})}, text("… 12 outputs left out here …")},
 		{"prompts and widgets' messages", []kernels.Output{{Kind: kernels.OutputInput, Text: "?"}, {Kind: kernels.OutputOther}}, ""},
 	} {

@@ -43,8 +43,8 @@ func TestBudget(t *testing.T) {
 		{"an error after a flood", []kernels.Output{stdout(strings.Repeat(line, 50_000)), longError}, []string{"Cell In[1], line 7", "ValueError: the end"}},
 		{"wide characters", []kernels.Output{stdout(strings.Repeat("漢字", 100_000))}, []string{"left out here"}},
 		{"already elided", []kernels.Output{stdout(strings.Repeat(line, 1000)), elided(stream.Elided{Stream: "stdout", Bytes: 1_000_000_000, Lines: 5}), stdout(strings.Repeat(line, 1000))},
-			[]string{"… 1,000,160", "left out here"}},
-		{"one line", []kernels.Output{stdout(strings.Repeat("0123456789", 1_000_000))}, []string{"characters (0 lines) left out"}},
+			[]string{"… 1,000,160", "left out here, of which 160,", " are kept and the others lost …"}},
+		{"one line", []kernels.Output{stdout(strings.Repeat("0123456789", 1_000_000))}, []string{"characters left out"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			blocks := render(tt.outs...)

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -12,11 +11,12 @@ import (
 type left struct {
 	chars, lines int64
 	outputs      int64 // whole outputs that are no text
+	lost         int64 // of the chars, how many are kept nowhere
 	below        int64 // how often it comes again, untold, in what is told below
 }
 
 func (l left) plus(m left) left {
-	return left{l.chars + m.chars, l.lines + m.lines, l.outputs + m.outputs, l.below + m.below}
+	return left{l.chars + m.chars, l.lines + m.lines, l.outputs + m.outputs, l.lost + m.lost, l.below + m.below}
 }
 
 func (l left) none() bool { return l == left{} }
@@ -28,7 +28,11 @@ func (l left) String() string { return l.text("") }
 func (l left) text(readOn string) string {
 	var parts []string
 	if l.chars > 0 || l.outputs == 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", words.Count(l.chars, "character"), words.Count(l.lines, "line")))
+		part := words.Count(l.chars, "character")
+		if l.lines > 0 {
+			part += " (" + words.Count(l.lines, "line") + ")"
+		}
+		parts = append(parts, part)
 	}
 	if l.outputs > 0 {
 		parts = append(parts, words.Count(l.outputs, "output"))
@@ -37,7 +41,18 @@ func (l left) text(readOn string) string {
 	if l.below > 0 {
 		again = ", among them what stderr says again " + words.Count(l.below, "time") + " between what follows,"
 	}
-	return "… " + strings.Join(parts, " and ") + again + " left out here" + readOn + " …"
+	return "… " + strings.Join(parts, " and ") + again + " left out here" + l.keptText() + readOn + " …"
+}
+
+// keptText says how much of the characters is kept, where that is not all.
+func (l left) keptText() string {
+	switch {
+	case l.lost == 0:
+		return ""
+	case l.lost >= l.chars:
+		return ": they are not kept"
+	}
+	return ", of which " + words.Thousands(l.chars-l.lost) + " are kept and the others lost"
 }
 
 // leftOf counts text.
