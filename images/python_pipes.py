@@ -47,6 +47,12 @@ def flush_with_pipe(stream, flush=OutStream.flush):
     flush(stream)
 
 
+def stay_open(stream):
+    # Who closes what a cell prints to, as "with sys.stdout:" does, ends a program's output, and here the session's: and ipykernel waits
+    # for ever for the thread that watches the pipe.
+    stream.flush()
+
+
 redirected = []  # streams
 
 
@@ -64,4 +70,5 @@ def emptying_pipes(wait):
 
 
 OutStream._setup_stream_redirects, OutStream._watch_pipe_fd, OutStream.flush = redirect, watch, flush_with_pipe
+OutStream.close = stay_open
 subprocess.Popen.wait, os.system = emptying_pipes(subprocess.Popen.wait), emptying_pipes(os.system)

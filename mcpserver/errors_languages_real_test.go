@@ -66,6 +66,11 @@ func TestRealErrorsOfR(t *testing.T) {
 			"use what is there (rownames(installed.packages()) lists it). Other packages are installed on the server's host, by its operator."},
 		{"a debugger that nobody answers", "x <- 1; browser(); y <- x + 1", "[stderr] browser() is passed over: nobody can answer it here"},
 		{"it steps through nothing later", "for (i in 1:2) print(i + y)", "[1] 3\n[1] 4"},
+		{"nor does debug()", "f <- function(x) { y <- x + 1; y * 2 }; debug(f); f(1); debugonce(f)",
+			"[stderr] debug() is passed over: nobody can answer it here\n[1] 4\n[stderr] debugonce() is passed over: nobody can answer it here"},
+		{"a file that is not there", "readRDS('nothere.rds')", "[stderr]\nWarning message in gzfile(file, \"rb\"):\n“cannot open compressed file 'nothere.rds', probable reason 'No such file or directory'”\n" +
+			"Error in gzfile(file, \"rb\"): cannot open the connection\nHint: " + filesHint("list.files()")},
+		{"an error of the user's", "stop(\"cannot open file 'x': No such file or directory\")", "Error: cannot open file 'x': No such file or directory"},
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})

@@ -180,6 +180,14 @@ func TestRealErrorsThatPythonPrints(t *testing.T) {
 	}
 }
 
+// Code that closes what it prints to ends neither its cell's output nor the session.
+func TestRealOutputIsNotClosed(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("c", "import sys\nprint('before')\nsys.stdout.close(); sys.stderr.close()\nprint('after')").expect(t, false, "before\nafter\n[session")
+	w.run("c", "!echo of a program").expect(t, false, "of a program\n[session")
+	w.run("c", "import asyncio\nasync def main(): return 5\nc = main()\ntry: asyncio.run(c)\nfinally: c.close()").expect(t, true, "Hint: A cell may await at its top level: await main().")
+}
+
 // A figure is drawn once, and warns once, also where the cell's end shows it.
 func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	w := newRealWorld(t)

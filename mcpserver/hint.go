@@ -31,10 +31,12 @@ var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./
 // optional is what pandas, and others after its manner, say of a package that only some of what they do needs.
 var optional = regexp.MustCompile("(?:Missing optional dependency '|Unable to find a usable engine; tried using: '|[Rr]equires the optional dependency '?)([A-Za-z][A-Za-z0-9._-]*)|^`Import ([A-Za-z][A-Za-z0-9._-]*)`")
 
-// missingLibrary is what R says of a package that is not there, in any locale's quotes; missingFile of a file, in a warning.
+// missingLibrary is what R says of a package that is not there, in any locale's quotes; missingFile of a file, in a warning
+// before the error of the function that was opening it.
 var (
 	missingLibrary = regexp.MustCompile(`there is no package called ['‘]([A-Za-z][A-Za-z0-9.]*)['’]`)
-	missingFile    = regexp.MustCompile(`cannot open file '[^'\n]*': No such file or directory`)
+	missingFile    = regexp.MustCompile(`cannot open (?:file '[^'\n]*': |compressed file '[^'\n]*', probable reason ')No such file or directory`)
+	opening        = regexp.MustCompile(`^Error in (?:file|gzfile|bzfile|xzfile|readChar)\(`)
 )
 
 // spawned and notThere are what Node and Python say of a program that they cannot find by its name alone.
@@ -87,6 +89,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.network.missing(name, "npm install "+name+" in the workspace", "in Node, or put modules into the workspace")
 	case missingLibrary.MatchString(e.Value):
 		return within.rHint(missingLibrary.FindStringSubmatch(e.Value)[1])
+	case name == "RuntimeError" && (strings.Contains(e.Value, "cannot be called from a running event loop") || strings.Contains(e.Value, "event loop is already running")):
+		return "A cell may await at its top level: await main()."
 	case strings.Contains(e.Value, "unable to install packages"): // R says so where it may not write
 		return cmp.Or(within.installHint(), "R's own libraries cannot be written to: "+rInstall("…")+" installs into the workspace.")
 	case strings.HasSuffix(name, "MemoryError"):
@@ -161,7 +165,7 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 		switch {
 		case containsAny(text.Text, noNetwork):
 			hint = within.network.hint(text.Text)
-		case missingFile.MatchString(text.Text):
+		case failed != nil && opening.MatchString(failed.Value) && missingFile.MatchString(text.Text):
 			hint = filesHint("list.files()")
 		case missingLibrary.MatchString(text.Text):
 			hint = within.rHint(missingLibrary.FindStringSubmatch(text.Text)[1])

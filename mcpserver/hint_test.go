@@ -210,8 +210,15 @@ func TestHintOfRAndCSharp(t *testing.T) {
 		"“package ‘lobstr’ is not available for this version of R":                                                         "Nothing can be installed",
 		"URL 'https://example.com/x.csv': status was 'Could not resolve hostname'":                                         "no network",
 	} {
-		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, nil, bounds{manager: packages.Apt}); !strings.Contains(got, want) {
+		failed := &kernels.ExecError{Name: "ERROR", Value: "Error in file(file, \"rt\"): cannot open the connection"}
+		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, failed, bounds{manager: packages.Apt}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", said, got)
+		}
+	}
+	own := []mcp.Content{mcp.NewTextContent("cannot open file 'x': No such file or directory")}
+	for _, failed := range []*kernels.ExecError{nil, {Name: "ERROR", Value: "Error in f(): cannot open file 'x': No such file or directory"}} {
+		if got := printedHint(own, failed, bounds{}); got != "" {
+			t.Errorf("what the user's code says itself: %q", got)
 		}
 	}
 }
