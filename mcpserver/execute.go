@@ -181,7 +181,13 @@ func (s *service) report(ctx context.Context, e *sessions.Execution, v view) *mc
 		content = append(content, mcp.NewTextContent(soon))
 	}
 	content = append(content, mcp.NewTextContent(joinLines(filesLine(r), footer(e, statusText(r)+" · "+words.Took(r.Duration)))))
-	return about(e, v, &mcp.CallToolResult{Content: content, IsError: r.Status != kernels.StatusOK})
+	return about(e, v, &mcp.CallToolResult{Content: content, IsError: failed(r)})
+}
+
+// failed tells whether programs are to take a cell for an error. One that was cut short has not done what it was to do, even where its
+// code has dealt with the interrupt and ended well, or a command of it was stopped.
+func failed(r sessions.Result) bool {
+	return r.Status != kernels.StatusOK || r.TimedOut || r.Cancelled || r.Overrun > 0
 }
 
 // outputs are the blocks of what a view shows, after what the reader must know first.

@@ -69,7 +69,7 @@ func TestTimeoutsAreExplained(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, w *world) {
 			got := w.call("execute_python", map[string]any{"session_id": "s", "code": code, "timeout_seconds": 2})
-			got.expect(t, code != "child", words...)
+			got.expect(t, true, words...) // also where the code itself has ended well
 		})
 	}
 }

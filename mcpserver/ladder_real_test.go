@@ -42,7 +42,7 @@ func TestRealLadder(t *testing.T) {
 			began := time.Now()
 			got := w.execute("ladder", tt.code, map[string]any{"timeout_seconds": 2})
 			t.Logf("%v\n%s", time.Since(began).Round(100*time.Millisecond), got)
-			got.expect(t, !strings.Contains(tt.said, "processes"), "The cell was stopped because it ran longer than its timeout of 2.0 s. "+tt.said, "· timed out · ")
+			got.expect(t, true, "The cell was stopped because it ran longer than its timeout of 2.0 s. "+tt.said, "· timed out · ")
 			if d := time.Since(began); d > 12*time.Second {
 				t.Errorf("it took %v", d)
 			}

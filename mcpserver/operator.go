@@ -71,7 +71,7 @@ func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 	if a.err != nil {
 		return toolError(a.err), nil
 	}
-	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{}); err != nil {
+	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{Operator: true}); err != nil {
 		if fault.KindOf(err) == fault.NotFound { // the owner's own hint lists the operator's sessions
 			err = fault.New(fault.NotFound, "there is no session %q of %s at %s", id, plain(owner.Subject), plain(owner.Issuer)).
 				WithHint("list_all_sessions names the ones that run, with issuer and subject")

@@ -42,6 +42,12 @@ func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
 	w.call("list_all_sessions", nil).expect(t, true, "sessions:admin")
 	w.call("stop_any_session", map[string]any{"issuer": "https://issuer", "subject": "bob", "session_id": "s"}).expect(t, true, "sessions:admin")
 
+	w.owner = sessions.Owner{Issuer: "https://issuer", Subject: "bob"}
+	got = w.call("execute_python", map[string]any{"session_id": "s", "code": "print again"})
+	if got.expect(t, false, "the session was stopped by an operator of the server", "again"); strings.Contains(got.String(), "was closed") {
+		t.Errorf("its owner hears: %s", got)
+	}
+
 	var told bool
 	for _, line := range lines() {
 		if line["tool"] == "stop_any_session" && line["event"] == "called" && line["of_subject"] == "bob" && line["subject"] == "operator" {

@@ -10,6 +10,16 @@ import (
 type CloseOptions struct {
 	// DeleteFiles deletes the session's workspace and history too.
 	DeleteFiles bool
+	// Operator tells that an operator of the server closes it, which its owner is told.
+	Operator bool
+}
+
+// why is what the owner is told that ended the session.
+func (o CloseOptions) why() *ending {
+	if o.Operator {
+		return &ending{fault.Cancelled, "the session was stopped by an operator of the server"}
+	}
+	return &ending{fault.Cancelled, "the session was closed"}
 }
 
 // Close ends a session: its kernel is stopped, a running cell ends, waiting cells never run. Files are kept unless the
@@ -61,6 +71,6 @@ func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded
 	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
 		s = m.add(k, past.choice(), false, ahead{})
 	}
-	s.close(&ending{fault.Cancelled, "the session was closed"}, opts.DeleteFiles)
+	s.close(opts.why(), opts.DeleteFiles)
 	return s, nil
 }
