@@ -190,6 +190,38 @@ func TestLargeText(t *testing.T) {
 	}
 }
 
+// TestLargeMessage: the signature of what is large is verified as it comes, and holds for that message alone.
+func TestLargeMessage(t *testing.T) {
+	f := newFake(t, connection(t), nil)
+	r := &texter{recorder: newRecorder()}
+	dial(t, f.Connection, Options{Handler: r, MaxMessage: 1 << 20})
+	p := f.peer(stream.IOPub)
+	large := streamMessage(f.Connection, strings.Repeat("x", 300<<10))
+	changed := slices.Clone(large)
+	changed[6] = bytes.Replace(large[6], []byte("xx"), []byte("xy"), 1)
+	tooLarge := slices.Concat(large, [][]byte{make([]byte, 1<<20)})
+	withBuffer := slices.Concat(large, [][]byte{make([]byte, 100<<10)})
+	small := streamMessage(f.Connection, "x")
+	forged := slices.Clone(small)
+	forged[2] = bytes.Repeat([]byte("0"), 64)
+	for _, frames := range [][][]byte{large, changed, small, tooLarge, forged, withBuffer, small} {
+		p.Write(messageBytes(frames...))
+	}
+	r.await(t, "the last message", func() bool { return len(r.messages) == 4 })
+	for i, want := range [][][]byte{large, small, withBuffer, small} {
+		if !equal(r.messages[i].parts, want[3:]) {
+			t.Errorf("message %d is another", i)
+		}
+	}
+	var reasons []string
+	for _, d := range r.dropped {
+		reasons = append(reasons, d.reason)
+	}
+	if !slices.Equal(reasons, []string{ReasonSignature, ReasonTooLarge, ReasonSignature}) {
+		t.Error(reasons)
+	}
+}
+
 // TestBurst: what comes at once is all there, in order.
 func TestBurst(t *testing.T) {
 	f := newFake(t, connection(t), nil)
