@@ -26,6 +26,10 @@ func (n Notice) String() string {
 		return "… " + elidedText(*n.Elided) + " left out here …"
 	case n.Dropped != nil:
 		d := n.Dropped
+		if d.Reason == stream.DroppedTooLarge {
+			return fmt.Sprintf("… %s (%s) dropped here: too large for one message; save it to a file, or show less of it at once …",
+				words.Count(max(d.Count, 1), "output"), words.Count(d.Bytes, "byte"))
+		}
 		return fmt.Sprintf("… %s dropped here: %s …", words.Count(max(d.Count, 1), "broken message"), clip(d.Reason))
 	case n.Gap != nil:
 		return fmt.Sprintf("… %s of output lost here: nobody fetched them in time …", words.Count(n.Gap.Bytes, "byte"))

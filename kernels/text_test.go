@@ -10,9 +10,11 @@ import (
 
 func TestNoticeText(t *testing.T) {
 	for want, n := range map[string]Notice{
-		"… 1,234,567 bytes (20,000 lines) of stdout left out here …":                 {Elided: &stream.Elided{Stream: "stdout", Bytes: 1234567, Lines: 20000}},
-		"… 1 output (999 bytes) left out here …":                                     {Elided: &stream.Elided{Messages: 1, Bytes: 999}},
-		"… 12 broken messages dropped here: wrong signature …":                       {Dropped: &stream.Dropped{Count: 12, Reason: "wrong signature"}},
+		"… 1,234,567 bytes (20,000 lines) of stdout left out here …": {Elided: &stream.Elided{Stream: "stdout", Bytes: 1234567, Lines: 20000}},
+		"… 1 output (999 bytes) left out here …":                     {Elided: &stream.Elided{Messages: 1, Bytes: 999}},
+		"… 12 broken messages dropped here: wrong signature …":       {Dropped: &stream.Dropped{Count: 12, Reason: "wrong signature"}},
+		"… 1 output (70,000,000 bytes) dropped here: too large for one message; save it to a file, or show less of it at once …": {
+			Dropped: &stream.Dropped{Count: 1, Reason: stream.DroppedTooLarge, Bytes: 70_000_000}},
 		"… 1,000 bytes of output lost here: nobody fetched them in time …":           {Gap: &stream.Gap{Bytes: 1000}},
 		"… the kernel's reply never came: whether the code succeeded is not known …": {Incomplete: "the kernel's reply never came: whether the code succeeded is not known"},
 		"… -1,000 bytes (1 line) of bad name left out here …":                        {Elided: &stream.Elided{Stream: "bad\nname", Bytes: -1000, Lines: 1}},

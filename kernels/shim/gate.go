@@ -21,8 +21,9 @@ const (
 
 // gate stands between the kernel and the journal. Output of an execution passes until that has produced limit bytes, or
 // while the journal is crowded because nobody fetches it; from there on only the end of each stream is kept, and what
-// comes before it, and whole messages of other kinds, is counted. What ends an execution or asks something always
-// passes. Its methods may be called concurrently.
+// comes before it, and whole messages of other kinds, is counted. A whole message first waits for room, as long as
+// somebody fetches: there is no end of it that could be kept. What ends an execution or asks something always passes.
+// Its methods may be called concurrently.
 type gate struct {
 	journal *journal
 	limit   int64
@@ -71,6 +72,10 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 		return
 	}
 	l, ok := readLabel(parts)
+	shown := ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result")
+	if shown {
+		g.journal.room()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -80,7 +85,7 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 		g.reply(l.parent, parts)
 	case ch == stream.IOPub && l.msgType == "stream":
 		g.stream(g.execution(l.parent), parts)
-	case ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result"):
+	case shown:
 		g.output(g.execution(l.parent), parts)
 	default:
 		if ch == stream.IOPub && l.msgType == "execute_input" && g.meter != nil {

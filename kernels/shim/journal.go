@@ -22,6 +22,8 @@ const (
 	lull = 2 * time.Millisecond
 	// lullBytes is how much waits at most.
 	lullBytes = 64 << 10
+	// fetchTime is how long output waits for a reader that does not go on. The kernel may wait for it meanwhile.
+	fetchTime = 10 * time.Second
 )
 
 // entry is one numbered frame: a message, or an event.
@@ -34,9 +36,9 @@ type entry struct {
 	cum   int64 // bytes of all entries up to and including this one
 }
 
-// journal numbers frames and keeps them until they are acknowledged, at most cap bytes besides the newest one: a frame
-// that is larger than the cap is kept too, and only older ones are ever given up for it. Its methods may be called
-// concurrently.
+// journal numbers frames and keeps them until they are acknowledged, at most cap bytes besides the newest one and the
+// newest that is larger than the cap: that is given up only for another such, not for the few bytes that come after it.
+// Its methods may be called concurrently.
 type journal struct {
 	cap int64
 
@@ -47,9 +49,14 @@ type journal struct {
 	next    uint64
 	acked   uint64
 	cost    int64
-	cum     int64 // bytes of all entries ever
-	goneCum int64 // cum of the last entry before first
-	ackCum  int64 // cum of the last acknowledged entry; older than that if the entry had been given up
+	large   int64  // cost of the newest entry that is larger than cap, while it is here…
+	largest uint64 // …and its number
+	cum     int64  // bytes of all entries ever
+	goneCum int64  // cum of the last entry before first
+	ackCum  int64  // cum of the last acknowledged entry; older than that if the entry had been given up
+
+	readers int  // cursors that are open
+	stuck   bool // none of them went on for a whole fetchTime, nor since then
 
 	hushed int64       // bytes of what readers have not been woken for
 	wake   *time.Timer // wakes them; runs while hushed is not 0
@@ -135,11 +142,17 @@ func (j *journal) tell() {
 
 // append numbers an entry and makes room for it. j.mu is held.
 func (j *journal) append(e entry) {
-	for j.cost > j.cap && len(j.entries) > 0 {
+	if e.cost > j.cap {
+		j.large = 0 // of the one before, if it is here
+	}
+	for j.cost-j.large > j.cap && len(j.entries) > 0 {
 		j.drop(1)
 	}
 	j.cum += e.bytes
 	e.seq, e.cum = j.next, j.cum
+	if e.cost > j.cap {
+		j.large, j.largest = e.cost, e.seq
+	}
 	e.msg.Seq = e.seq
 	j.next++
 	j.cost += e.cost
@@ -151,6 +164,9 @@ func (j *journal) drop(n int) {
 	for i := range j.entries[:n] {
 		j.cost -= j.entries[i].cost
 		j.goneCum = j.entries[i].cum
+		if j.entries[i].seq == j.largest {
+			j.large = 0
+		}
 		j.entries[i] = entry{} // the array lives on
 	}
 	j.entries = j.entries[n:]
@@ -169,7 +185,7 @@ func (j *journal) ack(seq uint64) (freed int64, err error) {
 		return 0, nil
 	}
 	before := j.cost
-	j.acked = seq
+	j.acked, j.stuck = seq, false
 	if seq+1 >= j.first {
 		j.drop(int(seq + 1 - j.first))
 		j.ackCum = j.goneCum
@@ -178,12 +194,40 @@ func (j *journal) ack(seq uint64) (freed int64, err error) {
 	return before - j.cost, nil
 }
 
-// used returns what the journal keeps, in bytes.
+// used returns what the journal keeps of what is bounded by its cap, in bytes.
 func (j *journal) used() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.cost
+	return j.cost - j.large
 }
+
+// room waits until the journal is not crowded, with all that it keeps, as long as there are readers and they go on.
+func (j *journal) room() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.full() || j.readers == 0 || j.stuck {
+		return
+	}
+	acked, over := j.acked, false
+	limit := time.AfterFunc(fetchTime, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		over = true
+		j.changed.Broadcast()
+	})
+	defer limit.Stop()
+	for j.full() && j.readers > 0 && !over {
+		if j.acked != acked {
+			acked = j.acked
+			limit.Reset(fetchTime)
+		}
+		j.changed.Wait()
+	}
+	j.stuck = over && j.full()
+}
+
+// full is crowded, with all that the journal keeps. j.mu is held.
+func (j *journal) full() bool { return j.cost > j.cap/4*3 }
 
 // crowded tells whether output should be left out rather than kept. The last quarter is for what says how an execution
 // went on and ended.
@@ -211,6 +255,7 @@ func (j *journal) follow(after *uint64) (*cursor, uint64, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.readers++
 	c := &cursor{j: j, next: j.acked + 1, cum: j.ackCum}
 	if after != nil {
 		c.next = *after + 1
@@ -277,6 +322,9 @@ func (c *cursor) wait(ok func() bool) {
 func (c *cursor) close() {
 	c.j.mu.Lock()
 	defer c.j.mu.Unlock()
+	if !c.closed {
+		c.j.readers--
+	}
 	c.closed = true
 	c.j.changed.Broadcast()
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"cellblock/kernels/stream"
 )
@@ -64,7 +66,8 @@ func TestJournal(t *testing.T) {
 		"overflow, acknowledged past": {func(j *journal) { fill(j, 10, 100); _, _ = j.ack(8) }, nil, "9 10"},
 		"a frame larger than the cap": {func(j *journal) { fill(j, 1, 100_000) }, nil, "1"},
 		"and small ones before it":    {func(j *journal) { fill(j, 2, 100); fill(j, 1, 100_000) }, nil, "1 2 3"},
-		"and small ones after it":     {func(j *journal) { fill(j, 1, 100_000); fill(j, 2, 100) }, nil, "1-1:100000 2 3"},
+		"and small ones after it":     {func(j *journal) { fill(j, 1, 100_000); fill(j, 2, 100) }, nil, "1 2 3"},
+		"and too many after it":       {func(j *journal) { fill(j, 1, 100_000); fill(j, 10, 100) }, nil, "1-6:100500 7 8 9 10 11"},
 		"two larger than the cap":     {func(j *journal) { fill(j, 2, 100_000) }, nil, "1-1:100000 2"},
 	}
 	for name, tt := range tests {
@@ -95,6 +98,44 @@ func TestJournalSlowCursor(t *testing.T) {
 	if got := readTo(c, 13); got != "3-7:500 8 9 10 11 12" {
 		t.Fatal(got)
 	}
+}
+
+// Who has more to keep than there is room for waits for a reader that goes on, and for no other.
+func TestJournalRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal(10_000)
+		wait := func() time.Duration {
+			start := time.Now()
+			j.room()
+			return time.Since(start)
+		}
+		fill(j, 1, 100)
+		c, _, _ := j.follow(nil)
+		if got := wait(); got != 0 {
+			t.Errorf("there was room: %v", got)
+		}
+		fill(j, 1, 20_000)
+		fill(j, 10, 10)
+		go func() {
+			for seq := uint64(1); seq <= 2; seq++ {
+				time.Sleep(fetchTime - time.Millisecond)
+				_, _ = j.ack(seq)
+			}
+		}()
+		if got := wait(); got != 2*(fetchTime-time.Millisecond) {
+			t.Errorf("waited %v for a slow reader", got)
+		}
+		fill(j, 1, 20_000)
+		if got, again := wait(), wait(); got != fetchTime || again != 0 {
+			t.Errorf("waited %v for a reader that is stuck, and then %v", got, again)
+		}
+		_, _ = j.ack(3)
+		fill(j, 1, 20_000)
+		time.AfterFunc(time.Second, c.close)
+		if got, again := wait(), wait(); got != time.Second || again != 0 {
+			t.Errorf("waited %v for a reader that goes, and then %v", got, again)
+		}
+	})
 }
 
 func TestJournalRefuses(t *testing.T) {

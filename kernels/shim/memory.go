@@ -19,7 +19,8 @@ const (
 	largeMessage = 1 << 20
 	// trimDelay lets a burst end first.
 	trimDelay = 200 * time.Millisecond
-	// heapBeside is what the heap may hold beside the journal before the collector works harder, in bytes.
+	// heapBeside is what the heap may hold beside the journal and a message of any size before the collector works
+	// harder, in bytes.
 	heapBeside = 32 << 20
 )
 
@@ -27,7 +28,7 @@ const (
 func tune(c stream.Config) {
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(c.JournalBytes + heapBeside)
+	debug.SetMemoryLimit(c.JournalBytes + c.MaxMessage + heapBeside)
 }
 
 // trimmer gives memory back to the system after much of it was freed.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -242,6 +243,26 @@ func TestLargeMessage(t *testing.T) {
 		if time.Since(start) > 5*time.Second {
 			t.Fatalf("%d MB resident", now>>20)
 		}
+	}
+}
+
+// What is larger than the journal is not given up for what comes after it, nor for another such that comes at once.
+func TestLargerThanTheJournal(t *testing.T) {
+	_, c := ready(t, func(c *stream.Config) { c.JournalBytes = 1 << 20 })
+	r := c.run(`from IPython.display import display
+for n in 40, 50, 10, 10, 10, 10, 40: display({'text/plain': 'x' * (n << 15)}, raw=True)
+for i in range(100): print(i, flush=True)`)
+	var sizes []int
+	for _, f := range r.frames {
+		if f.event != nil && (f.event.Gap != nil || f.event.Elided != nil) {
+			t.Errorf("lost: %+v", f.event)
+		}
+		if f.size > 1<<18 {
+			sizes = append(sizes, f.size>>15)
+		}
+	}
+	if !slices.Equal(sizes, []int{40, 50, 10, 10, 10, 10, 40}) || r.reply["status"] != "ok" {
+		t.Errorf("%v times 32 KB, %v", sizes, r.reply)
 	}
 }
 

@@ -201,13 +201,17 @@ type Elided struct {
 // Dropped counts messages that were thrown away.
 type Dropped struct {
 	Channel string `json:"channel"`
-	Reason  string `json:"reason"`
-	Count   int64  `json:"count"`
+	// Reason is for people, and DroppedTooLarge for a whole message that is larger than Config.MaxMessage.
+	Reason string `json:"reason"`
+	Count  int64  `json:"count"`
 	// Parent and MsgType are what the header claimed, when it could be read.
 	Parent  string `json:"parent,omitempty"`
 	MsgType string `json:"msg_type,omitempty"`
 	Bytes   int64  `json:"bytes,omitempty"`
 }
+
+// DroppedTooLarge is the Reason for dropping what was not broken.
+const DroppedTooLarge = "too large"
 
 // Used is what all processes of the container or sandbox used while an execution ran.
 type Used struct {

@@ -15,7 +15,7 @@ import (
 const (
 	ReasonSignature    = "wrong signature"
 	ReasonNotJupyter   = "not a Jupyter message"
-	ReasonTooLarge     = "too large"
+	ReasonTooLarge     = stream.DroppedTooLarge
 	ReasonTooManyParts = "too many parts"
 	ReasonCutShort     = "cut short"
 )
