@@ -19,6 +19,15 @@ const longCells, longBytes = 10_000, 5000
 // writeLong writes a long session into the history of an installation whose server does not run yet.
 func writeLong(t *testing.T, folder string, owner sessions.Owner, id string) {
 	t.Helper()
+	text := strings.Repeat(strings.Repeat("x", 99)+"\n", longBytes/100)
+	writeSession(t, folder, owner, id, longCells, func(n int) []kernels.Output {
+		return []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: fmt.Sprintf("output of %d\n", n) + text}}
+	})
+}
+
+// writeSession writes a session of so many cells, which have ended, into such a history.
+func writeSession(t *testing.T, folder string, owner sessions.Owner, id string, cells int, outputs func(n int) []kernels.Output) {
+	t.Helper()
 	store, err := history.Open(t.Context(), history.Options{Folder: folder})
 	if err != nil {
 		t.Fatal(err)
@@ -29,25 +38,32 @@ func writeLong(t *testing.T, folder string, owner sessions.Owner, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Repeat(strings.Repeat("x", 99)+"\n", longBytes/100)
 	changes := []sessions.Change{sessions.GenerationBegan{Number: 1, Started: began}}
-	for n := 1; n <= longCells; n++ {
+	commit := func() {
+		if err := store.Commit(t.Context(), s.Ref, changes...); err != nil {
+			t.Fatal(err)
+		}
+		changes = nil
+	}
+	var seq uint64
+	for n := 1; n <= cells; n++ {
+		outs := outputs(n)
+		for i := range outs {
+			seq++
+			outs[i].Seq = seq
+		}
 		changes = append(changes,
 			sessions.ExecutionQueued{Number: n, MsgID: fmt.Sprint("m", n), Code: fmt.Sprintf("print('cell %d')", n), Caller: "a test", Queued: began},
 			sessions.ExecutionBegan{Number: n, Generation: 1, Started: began},
-			sessions.OutputsKept{Number: n, Outputs: []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: fmt.Sprintf("output of %d\n", n) + text, Seq: uint64(n)}}},
-			sessions.ExecutionEnded{Number: n, Ended: began, Own: 1, Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
+			sessions.OutputsKept{Number: n, Outputs: outs},
+			sessions.ExecutionEnded{Number: n, Ended: began, Own: len(outs), Result: sessions.Result{Result: kernels.Result{Status: kernels.StatusOK}}})
 		if n%500 == 0 {
-			if err := store.Commit(t.Context(), s.Ref, changes...); err != nil {
-				t.Fatal(err)
-			}
-			changes = nil
+			commit()
 		}
 	}
-	if err := store.Commit(t.Context(), s.Ref, sessions.GenerationEnded{Number: 1, Ended: time.Now(), Why: "it was long enough"},
-		sessions.SessionClosed{Closed: time.Now(), Why: "it was long enough"}); err != nil {
-		t.Fatal(err)
-	}
+	changes = append(changes, sessions.GenerationEnded{Number: 1, Ended: time.Now(), Why: "it was long enough"},
+		sessions.SessionClosed{Closed: time.Now(), Why: "it was long enough"})
+	commit()
 }
 
 // A session of ten thousand cells and 50 MB opens at its end, and any part of it comes into sight when one goes there. The page never

@@ -49,21 +49,42 @@ func Bundle(out kernels.Output, links Links) template.HTML {
 	return other(out, links)
 }
 
+// ByAddress tells whether Bundle shows no more of an output than an address of it, or its size, however large it is.
+func ByAddress(out kernels.Output) bool {
+	_, library := out.Data[bokehLoad]
+	if library || Library(out) != "" || framed(out.Data) {
+		return true
+	}
+	return !needsFrame(out.Data) && slices.ContainsFunc(pictures, func(mime string) bool { return out.Data[mime] != nil })
+}
+
+// framed tells whether a bundle is for a frame without a look into its HTML.
+func framed(data map[string]json.RawMessage) bool {
+	_, script := data["application/javascript"]
+	_, bokeh := data[bokehExec]
+	return script || bokeh || leastText(data["text/html"]) > maxTable
+}
+
 // maxEscaped is how many bytes of JSON a byte of a text has at most.
 const maxEscaped = len(`\u0000`)
+
+// leastText is how long, in bytes, the text of a value is at least.
+func leastText(raw json.RawMessage) int {
+	if len(raw) == 0 || raw[0] != '"' {
+		return len(raw) / maxEscaped
+	}
+	return len(raw) - len(`""`) - (maxEscaped-1)*bytes.Count(raw, []byte(`\`))
+}
 
 // shownHTML is the form of a bundle that is HTML or a script, if it has one that shows something.
 func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
 	if !needsFrame(out.Data) {
 		return "", false
 	}
-	_, script := out.Data["application/javascript"]
-	_, bokeh := out.Data[bokehExec]
-	raw := out.Data["text/html"]
-	if script || bokeh || len(raw) > maxEscaped*maxTable {
+	if framed(out.Data) {
 		return template.HTML(frame(links.Frame())), true
 	}
-	source := textOf(raw)
+	source := textOf(out.Data["text/html"])
 	made, ok := HTML(source)
 	switch {
 	case !ok:

@@ -66,6 +66,33 @@ func TestPicturesThatAreNone(t *testing.T) {
 	}
 }
 
+// What is shown by its address is made of nothing but that, however large it is; and nothing that the page itself shows is called so.
+func TestByAddress(t *testing.T) {
+	large := strings.Repeat("<b>x</b>", maxTable/4)
+	for name, tt := range map[string]struct {
+		out  kernels.Output
+		want bool
+	}{
+		"a picture":               {bundle("image/png", "iVBORw0KGgo"+strings.Repeat("A", maxTable), "text/plain", "a"), true},
+		"a picture beside HTML":   {bundle("image/png", "iVBORw0KGgo=", "text/html", "<b>x</b>"), false},
+		"a script":                {bundle("application/javascript", large), true},
+		"HTML":                    {bundle("text/html", "<b>x</b>"), false},
+		"large HTML":              {bundle("text/html", large), true},
+		"HTML that looks large":   {bundle("text/html", strings.Repeat("\n", maxTable)), false},
+		"large HTML, in lines":    {bundle("text/html", []string{large, large, large, large}), true},
+		"a library":               {bundle("text/html", "<script>window.PlotlyConfig={}"+strings.Repeat(" ", minLibrary)), true},
+		"a large text":            {bundle("text/plain", large), false},
+		"text beside what is big": {bundle("text/plain", "a", "application/x-big", large), false},
+	} {
+		if got := ByAddress(tt.out); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if made := Bundle(tt.out, there{}); tt.want && (len(made) > 1000 || !strings.Contains(string(made), "/there/") && !strings.Contains(string(made), "loaded here")) {
+			t.Errorf("%s becomes %.300s", name, made)
+		}
+	}
+}
+
 // Texts that would take time with the square of their length, half a minute for one output, are shown as they stand, or not looked at
 // for long.
 func TestHostileMarkdownIsCheap(t *testing.T) {

@@ -1,8 +1,6 @@
 package viewer
 
 import (
-	"cmp"
-	"context"
 	"hash/fnv"
 	"html/template"
 	"net/http"
@@ -14,17 +12,10 @@ import (
 	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
-	"cellblock/web/render"
 )
 
-const (
-	// blockCells is how many cells a page gets at once. A page keeps a few blocks, and the height of the others.
-	blockCells = 50
-	// maxCellOutputs and maxCellBytes bound what is read of one cell to be shown in a block.
-	maxCellOutputs, maxCellBytes = 20_000, 24 << 20
-	// maxBlockBytes bounds what is read of the outputs of a block's cells together; later ones are shown when they are asked for.
-	maxBlockBytes = 64 << 20
-)
+// blockCells is how many cells a page gets at once. A page keeps a few blocks, and the height of the others.
+const blockCells = 50
 
 // cellsRoutes are the addresses of the session page's cells.
 func (v *Viewer) cellsRoutes() []route {
@@ -80,6 +71,8 @@ type cellView struct {
 	Items []itemView
 	// Unread says, where not all of its outputs were read, so, and where all text is.
 	Unread template.HTML
+	// Crowded tells that the other cells of its block have left no room for all of its outputs: it has it when it is asked for alone.
+	Crowded bool
 }
 
 // cellsPart is what templates/parts/cells.html shows.
@@ -148,57 +141,6 @@ func (v *Viewer) answerCells(w http.ResponseWriter, r *http.Request, who visit, 
 	return writeJSON(w, http.StatusOK, map[string]string{"html": html})
 }
 
-// cellViews describes cells of a session, with what they show.
-func (v *Viewer) cellViews(ctx context.Context, o sessions.Owner, id string, from, to int) ([]cellView, error) {
-	infos, err := v.Sessions.ExecutionPage(ctx, o, id, max(1, from-1), to-max(1, from-1)+1)
-	if err != nil {
-		return nil, err
-	}
-	b := block{v: v, owner: o, id: id, left: maxBlockBytes}
-	var views []cellView
-	for _, info := range infos {
-		if info.Number >= from {
-			views = append(views, b.view(ctx, info))
-		}
-		b.generation = cmp.Or(info.Generation, b.generation)
-	}
-	return views, ctx.Err()
-}
-
-// block makes the views of cells that follow each other.
-type block struct {
-	v           *Viewer
-	owner       sessions.Owner
-	id          string
-	generation  int // of the cell before
-	generations []sessions.StoredGeneration
-	updates     *updates
-	left        int64
-}
-
-func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView {
-	view := viewOf(info)
-	e, err := b.v.Sessions.Execution(ctx, b.owner, b.id, info.Number)
-	if err != nil {
-		view.Code = render.Code("", info.Code)
-		view.fails(err)
-		return view
-	}
-	view.Code = codeOf(e, info)
-	b.divide(ctx, &view)
-	s, partial := b.read(e, info)
-	if partial {
-		view.Unread = inNotebook("more of its output", b.id, info.Number)
-	}
-	b.update(ctx, s)
-	view.Items = s.views()
-	return view
-}
-
-func codeOf(e *sessions.Execution, info sessions.ExecutionInfo) template.HTML {
-	return render.Code(e.Language(), info.Code)
-}
-
 // Version is another one whenever the cell looks other than before, with or without the tags around it.
 func (c cellView) Version() string {
 	sum := fnv.New64a()
@@ -216,37 +158,6 @@ func (c cellView) Who() string { return whoRan(c.Caller) }
 
 // Others tells that no person has sent the cell.
 func (c cellView) Others() bool { return c.Caller != sessions.Person }
-
-// divide says of a cell that it ran on another kernel than the one before.
-func (b *block) divide(ctx context.Context, view *cellView) {
-	if view.Generation == 0 || view.Generation == b.generation || view.Generation == 1 {
-		return
-	}
-	view.NewKernel = true
-	if b.generations == nil {
-		if account, err := b.v.Sessions.Account(ctx, b.owner, b.id); err == nil {
-			b.generations = account.Generations
-		}
-	}
-	for _, g := range b.generations {
-		if g.Number == view.Generation-1 {
-			view.Why = g.Why
-		}
-	}
-}
-
-// read applies what a cell has produced by now, within bounds.
-func (b *block) read(e *sessions.Execution, info sessions.ExecutionInfo) (s *shown, partial bool) {
-	s = b.v.newShown(b.id, e, info)
-	left := min(b.left, maxCellBytes)
-	before := left
-	partial = s.pull(e, maxCellOutputs, &left)
-	b.left -= before - left
-	if info.Phase == sessions.PhaseEnded {
-		s.advise(info.Result.Error)
-	}
-	return s, partial
-}
 
 // newShown is what a cell shows that has not produced anything.
 func (v *Viewer) newShown(id string, e *sessions.Execution, info sessions.ExecutionInfo) *shown {
@@ -273,39 +184,6 @@ func (s *shown) renumber(info sessions.ExecutionInfo) {
 	if count := info.Result.ExecutionCount; count > 0 {
 		s.shift = info.Number - count
 	}
-}
-
-// pull applies what there is of a cell behind what was read, at most so many outputs and bytes, and tells whether there may be more.
-func (s *shown) pull(e *sessions.Execution, most int, left *int64) (more bool) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for out, err := range e.OutputsFrom(now, s.next) {
-		if err != nil {
-			break
-		}
-		if most--; most < 0 || *left <= 0 {
-			return true
-		}
-		s.add(out)
-		*left -= sizeOf(out.Output)
-	}
-	for _, out := range e.LateFrom(s.next) {
-		if most--; most < 0 || *left <= 0 {
-			return true
-		}
-		s.add(out)
-		*left -= sizeOf(out.Output)
-	}
-	return false
-}
-
-// sizeOf is about what an output takes to be read, in bytes.
-func sizeOf(out kernels.Output) int64 {
-	size := int64(100 + len(out.Text))
-	for _, value := range out.Data {
-		size += int64(len(value))
-	}
-	return size
 }
 
 // viewOf is a cell without its outputs.

@@ -51,6 +51,7 @@ type item struct {
 
 	number, index int // of the output whose content it has
 	out           kernels.Output
+	made          template.HTML // instead of out, what is shown by its address
 	text          *foldedText
 	mixed         string          // of a text of both streams, the one that wrote last; empty for a text of one
 	answer        *kernels.Output // to a prompt
@@ -154,18 +155,26 @@ func (s *shown) put(n sessions.Numbered, kind string) *item {
 		s.hidden++
 		return nil
 	}
-	it := &item{Key: strconv.Itoa(n.Index), Kind: kind, number: s.number, index: n.Index, changed: true}
+	it := &item{Key: strconv.Itoa(n.Index), Kind: kind, changed: true}
 	if kind == "notice" {
 		it.Key = "n" + it.Key // it has the index of what follows it
 	}
 	if kind != "stdout" && kind != "stderr" {
-		it.out = n.Output
+		s.fill(it, n.Output, s.number, n.Index)
 	}
 	if n.DisplayID != "" {
 		it.Display = displayName(s.generation, n.DisplayID)
 	}
 	s.items = append(s.items, it)
 	return it
+}
+
+// fill gives an item the content of an output of some cell. What the page fetches by its address is not kept.
+func (s *shown) fill(it *item, out kernels.Output, number, index int) {
+	it.out, it.made, it.number, it.index = out, "", number, index
+	if render.ByAddress(out) {
+		it.out, it.made = kernels.Output{}, render.Bundle(out, outputLinks{s.session, number, index})
+	}
 }
 
 // answer puts an answer behind the prompt that it is to.
@@ -185,10 +194,13 @@ func (s *shown) update(n sessions.Numbered) {
 	name := displayName(s.generation, n.DisplayID)
 	for _, it := range s.items {
 		if it.Display == name {
-			it.out, it.number, it.index, it.changed = n.Output, s.number, n.Index, true
+			s.fill(it, n.Output, s.number, n.Index)
+			it.changed = true
 		}
 	}
-	s.foreign = append(s.foreign, &item{Kind: "display", Display: name, number: s.number, index: n.Index, out: n.Output})
+	elsewhere := &item{Kind: "display", Display: name}
+	s.fill(elsewhere, n.Output, s.number, n.Index)
+	s.foreign = append(s.foreign, elsewhere)
 	if len(s.foreign) > maxItems {
 		s.foreign = s.foreign[1:]
 	}
@@ -264,6 +276,8 @@ func (s *shown) html(it *item) template.HTML {
 		return inNotebook(words.Count(s.hidden, "more output")+" of this cell", s.session, s.number)
 	case it.Key == adviceKey:
 		return s.advice.html()
+	case it.made != "":
+		return it.made
 	case it.text != nil:
 		return it.text.html(textAddress(s.session, s.number))
 	case it.out.Notice != nil:

@@ -275,8 +275,7 @@ func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.Exec
 // pull applies what a cell has produced, within bounds, and tells whether there is more. Behind all of an ended cell stands what to do
 // about it.
 func (c *followed) pull() (more bool) {
-	left := int64(pullBytes)
-	if more = c.shown.pull(c.e, maxPull, &left); !more && c.phase == sessions.PhaseEnded {
+	if more = c.shown.pull(c.e, &budget{outputs: maxPull, bytes: pullBytes}); !more && c.phase == sessions.PhaseEnded {
 		c.shown.advise(c.e.Info().Result.Error)
 	}
 	return more

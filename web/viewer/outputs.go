@@ -57,8 +57,7 @@ func (v *Viewer) wholeItem(w http.ResponseWriter, r *http.Request, who visit) er
 	}
 	s := v.newShown(r.PathValue("id"), e, e.Info())
 	s.all = !r.URL.Query().Has("folded")
-	left := int64(maxBlockBytes)
-	more := s.pull(e, maxCellOutputs, &left)
+	more := s.pull(e, &budget{outputs: maxCellOutputs, bytes: maxBlockBytes})
 	for _, it := range s.items {
 		if it.Key == r.PathValue("key") {
 			if it.text != nil {

@@ -15,8 +15,8 @@ type updates struct {
 	last map[string]*item
 }
 
-// findUpdates looks for updates that cells from a number on have made. Which kernel a cell ran on is told by generation.
-func (v *Viewer) findUpdates(ctx context.Context, o sessions.Owner, id string, from, generation int) *updates {
+// findUpdates looks for updates that cells from a number on have made.
+func (v *Viewer) findUpdates(ctx context.Context, o sessions.Owner, id string, from int) *updates {
 	u := &updates{last: map[string]*item{}}
 	of := map[int]int{}
 	for f, err := range v.Sessions.FindOutputs(ctx, o, id, sessions.OutputQuery{Kind: kernels.OutputUpdate, From: from, To: 1 << 30, Limit: maxUpdates}) {
@@ -29,7 +29,7 @@ func (v *Viewer) findUpdates(ctx context.Context, o sessions.Owner, id string, f
 			}
 		}
 		name := displayName(of[f.Number], f.Output.DisplayID)
-		if of[f.Number] >= generation && u.last[name] == nil {
+		if u.last[name] == nil {
 			u.last[name] = &item{out: f.Output, number: f.Number, index: f.Index}
 		}
 	}
@@ -43,10 +43,10 @@ func (b *block) update(ctx context.Context, s *shown) {
 			continue
 		}
 		if b.updates == nil {
-			b.updates = b.v.findUpdates(ctx, b.owner, b.id, s.number+1, s.generation)
+			b.updates = b.v.findUpdates(ctx, b.owner, b.id, b.from+1)
 		}
 		if later := b.updates.last[it.Display]; later != nil && later.number > s.number {
-			it.out, it.number, it.index = later.out, later.number, later.index
+			s.fill(it, later.out, later.number, later.index)
 		}
 	}
 }

@@ -99,8 +99,7 @@ func TestHintsOfWhatIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := p.viewer.newShown("s", e, e.Info())
-	left := int64(pullBytes)
-	s.pull(e, maxPull, &left)
+	s.pull(e, &budget{outputs: maxPull, bytes: pullBytes})
 	s.advise(nil)
 	if _, changed, _ := s.take(); len(changed) != 3 || changed[2].Key != adviceKey {
 		t.Errorf("%d items are new", len(changed))

@@ -133,6 +133,20 @@ function show(outputs, cleared, items) {
   }
 }
 
+// lacks tells whether there was no room for all of a cell.
+const lacks = (cell) => cell.querySelector(':scope > .rest') !== null;
+
+// bringRest fetches a cell alone, all of which had no room beside the others of its block.
+async function bringRest(n) {
+  const {html} = await attempt(() => get(`${base}/${n}`)) ?? {};
+  if (html) within(n, ({node}) => {
+    const top = cellOf(n)?.getBoundingClientRect().top;
+    if (top === undefined) return;
+    place(node, element(html));
+    scrollBy(0, cellOf(n).getBoundingClientRect().top - top);
+  });
+}
+
 const told = {
   begin({total: now, from}) {
     for (let n = size * Math.floor(total / size) + 1; n < from; n += size) blockOf(Math.min(n + size - 1, from - 1));
@@ -181,7 +195,10 @@ function renew(block) {
   } else if (block.filled) {
     bring(block, (cells) => {
       for (const fresh of cells.querySelectorAll('.cell')) { // of many that are new not all are told
-        if (cellOf(fresh.dataset.n)?.dataset.v !== fresh.dataset.v) place(block.node, fresh);
+        const {n, v} = fresh.dataset, old = cellOf(n);
+        if (old?.dataset.v === v) continue;
+        if (old && !lacks(old) && lacks(fresh)) bringRest(n);
+        else place(block.node, fresh);
       }
     }).catch(() => {}); // the next connection does it
   }
@@ -192,6 +209,10 @@ list.addEventListener('click', ({target}) => {
   if (target.closest('.unfold, .refold')) {
     follow(false); // to read what is there
     (target.closest('.unfold') ? unfold : refold)(item, base);
+  }
+  if (target.closest('.rest')) {
+    follow(false);
+    bringRest(target.closest('.cell').dataset.n);
   }
   const picture = target.closest('.enlarge');
   if (picture) enlarge(picture.querySelector('img'));
