@@ -39,6 +39,8 @@ type Result struct {
 	// most that they held, in bytes; 0 where that is not known.
 	CPU        time.Duration
 	PeakMemory int64
+	// OOMKills is how many of those processes were killed meanwhile because their memory limit was reached, as far as that is counted.
+	OOMKills int64
 	// UserExpressions and Payload are the reply's, as the kernel sent them.
 	UserExpressions json.RawMessage
 	Payload         json.RawMessage
@@ -75,7 +77,7 @@ func (c *replyContent) member(name []byte, value json.RawMessage) (err error) {
 func (k *call) result(lastError *ExecError) Result {
 	r := Result{
 		Status: StatusIncomplete, Started: k.started, Ended: k.endedAt(), Death: k.death,
-		CPU: max(0, k.used.CPU), PeakMemory: max(0, k.used.Memory),
+		CPU: max(0, k.used.CPU), PeakMemory: max(0, k.used.Memory), OOMKills: max(0, k.used.OOMKills),
 	}
 	switch {
 	case k.replied:

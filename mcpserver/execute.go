@@ -253,6 +253,9 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 	case r.Status == kernels.StatusAborted:
 		said = append(said, "The kernel did not run this cell, because an earlier one had failed: call again.")
 	}
+	if r.OOMKills > 0 && r.Death == nil {
+		said = append(said, killedRemark(r.OOMKills, within.memory))
+	}
 	if r.Reason != "" {
 		said = append(said, "Note: "+plain(r.Reason)+".")
 	}
@@ -260,6 +263,18 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 		said = append(said, unsavedRemark(r.Unsaved))
 	}
 	return strings.Join(said, " ")
+}
+
+// killedRemark tells of processes of a cell that ended for want of memory: the cell may have waited for them in vain, or gone on without.
+func killedRemark(n, limit int64) string {
+	who, of := "A process of this cell was", ""
+	if n > 1 {
+		who = words.Thousands(n) + " processes of this cell were"
+	}
+	if limit > 0 {
+		of = " of " + words.Bytes(limit) + ", which all of the session's processes share,"
+	}
+	return who + " killed because the memory limit" + of + " was reached: work on the data in pieces, or with fewer processes at once."
 }
 
 // unsavedRemark says that what is known of a cell does not outlive the server.

@@ -61,6 +61,19 @@ func TestDeathIsToldTwice(t *testing.T) {
 	})
 }
 
+// A process that is killed for memory, and is not the kernel, may leave its cell waiting or going on: the result says what was done to it.
+func TestKilledProcessesAreTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const advice = " killed because the memory limit of 2 GiB, which all of the session's processes share, was reached: work on the data in pieces"
+		w.run("s", "used 1s 5 1").expect(t, false, "A process of this cell was"+advice, "· ok ·")
+		w.run("s", "used 1s 5 1000").expect(t, false, "1,000 processes of this cell were"+advice)
+		w.execute("s", "used 1s 5 2\nwait", map[string]any{"timeout_seconds": 2}).expect(t, true, "timeout of 2.0 s", "2 processes of this cell were"+advice)
+		if got := w.run("s", "used 1s 5"); strings.Contains(got.String(), "killed") {
+			t.Error(got)
+		}
+	})
+}
+
 func TestTimeoutsAreExplained(t *testing.T) {
 	for code, words := range map[string][]string{
 		"wait":         {"ran longer than its timeout of 2.0 s. An interrupt was enough. Variables are kept.", "· timed out · 2.0 s]"},

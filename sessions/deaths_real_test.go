@@ -225,9 +225,22 @@ func TestRealDeathsInContainers(t *testing.T) {
 			)
 			if m.Config().Provisioner.Capabilities().ReportsOOM {
 				deaths = append(deaths, outOfMemory)
+				defer testKilledChild(t, m) // last: the others look for a single kernel
 			}
 			testDeaths(t, m, mark, deaths)
 		})
+	}
+}
+
+// A child that is killed for memory leaves its kernel alive, and its cell, alone, is told of.
+func testKilledChild(t *testing.T, m *sessions.Manager) {
+	t.Helper()
+	out, result, _ := run(t, m, cell("import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'x = bytearray(1 << 30)']).returncode)"))
+	if out != "-9\n" || result.Status != kernels.StatusOK || result.OOMKills != 1 {
+		t.Errorf("a child was killed: %q, %+v", out, result)
+	}
+	if _, result, _ = run(t, m, cell("print()")); result.OOMKills != 0 {
+		t.Errorf("the next cell: %+v", result)
 	}
 }
 

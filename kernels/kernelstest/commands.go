@@ -277,7 +277,10 @@ func (c *cell) elided(arg string) error {
 // used has the shim say what the cell has used: a time and a number of bytes.
 func (c *cell) used(arg string) error {
 	cpu, memory, _ := strings.Cut(arg, " ")
-	c.event(stream.Event{Kind: stream.EventUsed, Used: &stream.Used{Parent: c.parent.MsgID, CPU: duration(cpu), Memory: int64(number(memory))}})
+	memory, kills, _ := strings.Cut(memory, " ")
+	c.event(stream.Event{Kind: stream.EventUsed, Used: &stream.Used{
+		Parent: c.parent.MsgID, CPU: duration(cpu), Memory: int64(number(memory)), OOMKills: int64(number(cmp.Or(kills, "0"))),
+	}})
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 // counters are the control group's files that are read before and after each execution, kept open: that takes a tenth of
 // the time.
 type counters struct {
-	usec, nsec, memory, peak *os.File // nil where there is none
+	usec, nsec, memory, peak, events *os.File // nil where there is none
 }
 
 // open returns the first of the named files that exists, nil if none does.
@@ -38,7 +38,7 @@ func (c *cgroup) counters() counters {
 	}
 	k := counters{
 		usec: c.open("cpu.stat"), memory: c.open("memory.current", "memory.usage_in_bytes"),
-		peak: c.open("memory.peak", "memory.max_usage_in_bytes"),
+		peak: c.open("memory.peak", "memory.max_usage_in_bytes"), events: c.open("memory.events", "memory.oom_control"),
 	}
 	if _, ok := numberIn(k.usec, "usage_usec"); !ok { // version 1 has a file of that name that is about something else
 		k.close(&k.usec)
@@ -55,7 +55,7 @@ func (k *counters) close(f **os.File) {
 }
 
 func (k *counters) closeAll() {
-	for _, f := range []**os.File{&k.usec, &k.nsec, &k.memory, &k.peak} {
+	for _, f := range []**os.File{&k.usec, &k.nsec, &k.memory, &k.peak, &k.events} {
 		k.close(f)
 	}
 }
@@ -67,6 +67,12 @@ func (k *counters) cpu() (time.Duration, bool) {
 	}
 	n, ok := numberIn(k.nsec, "")
 	return time.Duration(n), ok
+}
+
+// kills counts what the OOM killer has killed.
+func (k *counters) kills() int64 {
+	n, _ := numberIn(k.events, "oom_kill ") // version 1 has a line oom_kill_disable
+	return n
 }
 
 // numberIn reads the number of a file, or that of its line "key number".
@@ -98,7 +104,7 @@ func (u *consumptions) sample() (c consumption) {
 	used, haveCPU := u.cpu()
 	memory, haveMemory := numberIn(u.memory, "")
 	c.peak, _ = numberIn(u.peak, "")
-	c.cpu, c.memory = used, memory
+	c.cpu, c.memory, c.kills = used, memory, u.kills()
 	if haveCPU && haveMemory {
 		return c
 	}

@@ -23,6 +23,8 @@ type consumption struct {
 	cpu time.Duration // so far
 	// memory is what they hold now, in bytes, and peak the most so far; 0 where nobody counts that.
 	memory, peak int64
+	// kills is how many of them the OOM killer has killed so far.
+	kills int64
 }
 
 // meter finds out what one execution uses, of those that say when they begin: the difference between before and after. Of
@@ -115,7 +117,9 @@ func (m *meter) end(parent string) (stream.Used, bool) {
 // stop returns what the execution that is measured has used. m.mu is held.
 func (m *meter) stop() stream.Used {
 	after := m.sample()
-	u := stream.Used{Parent: m.parent, CPU: max(0, after.cpu-m.before.cpu), Memory: max(m.most, after.memory)}
+	u := stream.Used{
+		Parent: m.parent, CPU: max(0, after.cpu-m.before.cpu), Memory: max(m.most, after.memory), OOMKills: max(0, after.kills-m.before.kills),
+	}
 	if after.peak > m.before.peak {
 		u.Memory = max(u.Memory, after.peak)
 	}

@@ -26,11 +26,12 @@ func TestMeter(t *testing.T) {
 		cpu                    time.Duration
 		memory                 int64
 	}{
-		"seen in between":            {consumption{time.Second, 50 * mb, 60 * mb}, consumption{0, 55 * mb, 60 * mb}, consumption{3 * time.Second, 50 * mb, 60 * mb}, 2 * time.Second, 55 * mb},
-		"the group's peak was risen": {consumption{0, 50 * mb, 60 * mb}, consumption{0, 55 * mb, 60 * mb}, consumption{1, 50 * mb, 90 * mb}, 1, 90 * mb},
-		"most at the end":            {consumption{0, 50 * mb, 0}, consumption{0, 55 * mb, 0}, consumption{0, 58 * mb, 0}, 0, 58 * mb},
-		"most at the beginning":      {consumption{0, 70 * mb, 0}, consumption{0, 55 * mb, 0}, consumption{0, 58 * mb, 0}, 0, 70 * mb},
-		"processes have ended":       {consumption{time.Second, 50 * mb, 0}, consumption{}, consumption{}, 0, 50 * mb},
+		"seen in between":            {consumption{time.Second, 50 * mb, 60 * mb, 0}, consumption{0, 55 * mb, 60 * mb, 0}, consumption{3 * time.Second, 50 * mb, 60 * mb, 0}, 2 * time.Second, 55 * mb},
+		"the group's peak was risen": {consumption{0, 50 * mb, 60 * mb, 0}, consumption{0, 55 * mb, 60 * mb, 0}, consumption{1, 50 * mb, 90 * mb, 0}, 1, 90 * mb},
+		"most at the end":            {consumption{0, 50 * mb, 0, 0}, consumption{0, 55 * mb, 0, 0}, consumption{0, 58 * mb, 0, 0}, 0, 58 * mb},
+		"most at the beginning":      {consumption{0, 70 * mb, 0, 0}, consumption{0, 55 * mb, 0, 0}, consumption{0, 58 * mb, 0, 0}, 0, 70 * mb},
+		"processes have ended":       {consumption{time.Second, 50 * mb, 0, 0}, consumption{}, consumption{}, 0, 50 * mb},
+		"one was killed":             {consumption{0, 50 * mb, 0, 2}, consumption{0, 50 * mb, 0, 3}, consumption{0, 50 * mb, 0, 3}, 0, 50 * mb},
 		"nothing is known":           {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestMeter(t *testing.T) {
 					t.Errorf("of another: %+v", u)
 				}
 				u, ok := m.end("cell")
-				if want := (stream.Used{Parent: "cell", CPU: tt.cpu, Memory: tt.memory}); !ok || u != want {
+				if want := (stream.Used{Parent: "cell", CPU: tt.cpu, Memory: tt.memory, OOMKills: max(0, tt.after.kills-tt.before.kills)}); !ok || u != want {
 					t.Errorf("%+v, want %+v", u, want)
 				}
 				if u, ok := m.end("cell"); ok {
@@ -180,10 +181,12 @@ func TestCounters(t *testing.T) {
 	}{
 		"version 2": {map[string]string{
 			"cpu.stat": "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n", "memory.current": "4096\n", "memory.peak": "8192\n",
-		}, consumption{1500 * time.Microsecond, 4096, 8192}, true},
+			"memory.events": "low 0\nhigh 0\nmax 4\noom 3\noom_kill 2\noom_group_kill 0\n",
+		}, consumption{1500 * time.Microsecond, 4096, 8192, 2}, true},
 		"version 1": {map[string]string{
 			"cpu.stat": "nr_periods 0\n", "cpuacct.usage": "1500\n", "memory.usage_in_bytes": "4096\n", "memory.max_usage_in_bytes": "8192\n",
-		}, consumption{1500, 4096, 8192}, true},
+			"memory.oom_control": "oom_kill_disable 1\nunder_oom 0\noom_kill 3\n",
+		}, consumption{1500, 4096, 8192, 3}, true},
 		"no numbers": {map[string]string{"cpu.stat": "usage_usec\n", "memory.current": "max\n"}, consumption{}, false},
 		"nothing":    {nil, consumption{}, false},
 	} {
@@ -197,7 +200,7 @@ func TestCounters(t *testing.T) {
 		cpu, ok := k.cpu()
 		memory, okMemory := numberIn(k.memory, "")
 		peak, _ := numberIn(k.peak, "")
-		if got := (consumption{cpu, memory, peak}); got != tt.want || ok != tt.known || okMemory != tt.known {
+		if got := (consumption{cpu, memory, peak, k.kills()}); got != tt.want || ok != tt.known || okMemory != tt.known {
 			t.Errorf("%s: %+v %v %v", name, got, ok, okMemory)
 		}
 		k.closeAll()

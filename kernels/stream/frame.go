@@ -267,6 +267,8 @@ func (u *Used) member(name []byte, value json.RawMessage) error {
 		return setInt(&u.CPU, value)
 	case "memory":
 		return setInt(&u.Memory, value)
+	case "oom_kills":
+		return setInt(&u.OOMKills, value)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func TestEventsAndAcks(t *testing.T) {
 	at := time.Date(2026, 7, 28, 1, 2, 3, 4000, time.UTC)
 	for _, want := range []Event{
 		{Kind: EventExited, Incarnation: 2, Exit: &Exit{Code: -1, Signal: "SIGKILL", OOM: true}},
-		{Kind: "used", Time: at, PID: 7, Used: &Used{Parent: "a \"cell\"", CPU: 1234567 * time.Microsecond, Memory: 1 << 40}},
+		{Kind: "used", Time: at, PID: 7, Used: &Used{Parent: "a \"cell\"", CPU: 1234567 * time.Microsecond, Memory: 1 << 40, OOMKills: 3}},
 		{Kind: "elided", Time: at, Elided: &Elided{}}, {Kind: "dropped", Dropped: &Dropped{}}, {Kind: "gap", Gap: &Gap{From: 1, To: 2, Bytes: 3}},
 	} {
 		if err := w.WriteEvent(42, want); err != nil {
@@ -198,7 +198,7 @@ func checkRead(t *testing.T, payload []byte) {
 // namesInOtherCase tells whether an event, or what it says of use, has a member whose name is one of ours but for its case.
 func namesInOtherCase(event []byte) (found bool) {
 	ours := map[string][]string{
-		"": {"kind", "time", "incarnation", "pid", "exit", "elided", "dropped", "used", "gap"}, "used": {"parent", "cpu_ns", "memory"},
+		"": {"kind", "time", "incarnation", "pid", "exit", "elided", "dropped", "used", "gap"}, "used": {"parent", "cpu_ns", "memory", "oom_kills"},
 	}
 	var look func(in string, object []byte)
 	look = func(in string, object []byte) {

@@ -221,6 +221,8 @@ type Used struct {
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// Memory is the most that counted against the limit, in bytes, as far as was seen.
 	Memory int64 `json:"memory,omitempty"`
+	// OOMKills is how many of them were killed meanwhile because the memory limit was reached, as far as their control group counts it.
+	OOMKills int64 `json:"oom_kills,omitempty"`
 }
 
 // Gap names numbers that the journal gave up.

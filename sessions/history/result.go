@@ -55,6 +55,7 @@ type resultDocument struct {
 	Overrun         int64              `json:"overrun,omitempty"`
 	CPU             time.Duration      `json:"cpu,omitempty"`
 	PeakMemory      int64              `json:"peak_memory,omitempty"`
+	OOMKills        int64              `json:"oom_kills,omitempty"`
 }
 
 type deathDocument struct {
@@ -71,7 +72,7 @@ func documentOf(r sessions.Result) *resultDocument {
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
 		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
 		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, InterruptedBy: r.Interrupt.Caller, Duration: r.Duration,
-		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun, CPU: r.CPU, PeakMemory: r.PeakMemory,
+		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun, CPU: r.CPU, PeakMemory: r.PeakMemory, OOMKills: r.OOMKills,
 	}
 	if r.Death != nil {
 		d.Death = (*deathDocument)(r.Death)
@@ -83,7 +84,7 @@ func (d *resultDocument) result() sessions.Result {
 	r := sessions.Result{
 		Result: kernels.Result{
 			Status: d.Status, ExecutionCount: d.ExecutionCount, Error: d.Error, Reason: d.Reason, Started: d.Started, Ended: d.Ended,
-			UserExpressions: d.UserExpressions, Payload: d.Payload, CPU: d.CPU, PeakMemory: d.PeakMemory,
+			UserExpressions: d.UserExpressions, Payload: d.Payload, CPU: d.CPU, PeakMemory: d.PeakMemory, OOMKills: d.OOMKills,
 		},
 		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
 		Overrun:   d.Overrun,

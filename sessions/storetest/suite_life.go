@@ -27,7 +27,7 @@ func testLife(t *testing.T, p Processes) {
 	began := sessions.ExecutionBegan{Number: 1, Generation: 1, Started: time.Now(), Preamble: "first this"}
 	result := sessions.Result{
 		Result: kernels.Result{
-			Status: kernels.StatusError, ExecutionCount: 4, Started: time.Unix(1, 2).UTC(), Ended: time.Unix(3, 4).UTC(), CPU: 5, PeakMemory: 6,
+			Status: kernels.StatusError, ExecutionCount: 4, Started: time.Unix(1, 2).UTC(), Ended: time.Unix(3, 4).UTC(), CPU: 5, PeakMemory: 6, OOMKills: 7,
 			Error: &kernels.ExecError{Name: "KeyError", Value: "'x'", Traceback: []string{"a", "b"}},
 			Death: &kernels.Death{Cause: "out of memory", OOM: true, Exit: &stream.Exit{Code: -1, Signal: "SIGKILL"}},
 		},
