@@ -13,7 +13,9 @@ import (
 // bounds are what a kernel may take, in bytes, for hints that name it; 0 is no limit. Its network is among them.
 type bounds struct {
 	memory, workspace, tmp, file int64
-	network                      network
+	// processes bounds those of all cells of a session, and their threads.
+	processes int64
+	network   network
 	// writable are the folders of the host that it may write to, as far as that lets its user.
 	writable []string
 	// manager is the one whose packages the kernel's language has.
@@ -26,7 +28,7 @@ func (s *service) bounds(c sessions.Choice) bounds {
 	profile := cfg.Profiles[c.Profile]
 	l := profile.Limits
 	b := bounds{
-		memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize,
+		memory: l.Memory, workspace: max(cfg.WorkspaceBytes, 0), tmp: l.Tmp, file: l.FileSize, processes: l.PIDs,
 		network: networkOf(cfg, c.Profile), manager: packages.ManagerOf(c.Language),
 	}
 	b.network.images = s.Images != nil && slices.Contains(s.Toolsets, ToolsetImages)
@@ -86,4 +88,24 @@ func (b bounds) spaceHint(text string) string {
 		return "One file may have " + words.Bytes(b.file) + " at most: write several."
 	}
 	return ""
+}
+
+// noProcess is what programs print that cannot start another process or thread: Python, Bash, Node, R, and libraries of threads.
+var noProcess = []string{"can't start new thread", "fork: retry: Resource temporarily unavailable", "fork: Resource temporarily unavailable",
+	"pthread_create failed", "unable to fork"}
+
+// processHint says what to do where no further process or thread could be started.
+func (b bounds) processHint() string {
+	if b.processes == 0 {
+		return ""
+	}
+	return "A session may have " + words.Thousands(b.processes) + " processes and threads at once: start fewer, and end those that are not needed."
+}
+
+// roomHint says what to do where a text tells of no room for what it tried, on a disk or among the processes.
+func (b bounds) roomHint(text string) string {
+	if containsAny(text, noProcess) {
+		return b.processHint()
+	}
+	return b.spaceHint(text)
 }

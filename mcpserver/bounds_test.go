@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"testing"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"cellblock/kernels"
 )
 
@@ -22,6 +24,35 @@ func TestHintWhereThereIsNoRoom(t *testing.T) {
 	} {
 		if got := errorHint(kernels.ExecError{Name: "OSError", Value: tt.value}, tt.within); got != tt.want {
 			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+}
+
+// Of a process or a thread that could not be started the limit is told; a file that has nothing to be read now is none.
+func TestHintWhereThereAreTooManyProcesses(t *testing.T) {
+	const want = "A session may have 1,256 processes and threads at once: start fewer, and end those that are not needed."
+	forked := []string{"File /usr/lib/python3.11/subprocess.py:1885, in Popen._execute_child", "-> 1885     self.pid = _fork_exec("}
+	for _, tt := range []struct {
+		name, value string
+		frames      []string
+		hint        bool
+	}{
+		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable", forked, true},
+		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable", []string{"----> 1 os.read(r, 1)"}, false},
+		{"RuntimeError", "can't start new thread", nil, true},
+		{"RuntimeError", "another", nil, false},
+	} {
+		e := kernels.ExecError{Name: tt.name, Value: tt.value, Traceback: tt.frames}
+		if got := errorHint(e, bounds{processes: 1256}); got != map[bool]string{true: want}[tt.hint] {
+			t.Errorf("%s: %s: %q", tt.name, tt.value, got)
+		}
+		if got := errorHint(e, bounds{}); got != "" {
+			t.Errorf("without a limit: %q", got)
+		}
+	}
+	for text, hint := range map[string]bool{"bash: fork: retry: Resource temporarily unavailable": true, "[stderr] OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 4": true, "fork it": false} {
+		if got := printedHint([]mcp.Content{mcp.NewTextContent(text)}, nil, bounds{processes: 1256}); got != map[bool]string{true: want}[hint] {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }

@@ -113,8 +113,10 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.writableHint()
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
+	case name == "BlockingIOError" && strings.Contains(plain(strings.Join(e.Traceback, "\n")), "fork"):
+		return within.processHint()
 	}
-	return within.spaceHint(e.Value)
+	return within.roomHint(e.Value)
 }
 
 // missingCommand is the program that Python or Node could not start, because there is none of that name.
@@ -170,7 +172,7 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 		case missingLibrary.MatchString(text.Text):
 			hint = within.rHint(missingLibrary.FindStringSubmatch(text.Text)[1])
 		default:
-			hint = cmp.Or(hint, within.spaceHint(text.Text))
+			hint = cmp.Or(hint, within.roomHint(text.Text))
 		}
 	}
 	return hint
