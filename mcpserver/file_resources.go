@@ -154,7 +154,7 @@ func (s *service) listFileResources(ctx context.Context, _ any, r *mcp.ListResou
 			if e.Kind == files.File && !strings.HasPrefix("/"+e.Path, "/.") && !strings.Contains(e.Path, "/.") {
 				room--
 				result.Resources = append(result.Resources, mcp.NewResource(fileURI(info.ID, e.Path),
-					fmt.Sprintf("File %s of session %s", onLine(e.Path), info.ID), mcp.WithMIMEType(filetype.Named(e.Path))))
+					fmt.Sprintf("File %s of session %s", words.Name(e.Path), info.ID), mcp.WithMIMEType(filetype.Named(e.Path))))
 			}
 		}
 	}

@@ -70,18 +70,18 @@ func (s *service) listFiles(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 
 func fileEntryOf(e files.Entry) fileEntry {
 	return fileEntry{
-		Path: plain(e.Path), Type: string(e.Kind), Size: e.Size, Modified: e.Modified.UTC().Format(time.RFC3339), Target: plain(e.Target),
+		Path: e.Path, Type: string(e.Kind), Size: e.Size, Modified: e.Modified.UTC().Format(time.RFC3339), Target: e.Target,
 	}
 }
 
 // fileLine is an entry on one line: "data/a.csv · 3.1 MiB · 2026-11-20 19:16:38".
 func fileLine(e files.Entry) string {
-	name, what := onLine(e.Path), words.Bytes(e.Size)
+	name, what := words.Name(e.Path), words.Bytes(e.Size)
 	switch e.Kind {
 	case files.Dir:
 		name, what = name+"/", "folder"
 	case files.Link:
-		if what = "link to " + onLine(e.Target); e.Outside {
+		if what = "link to " + words.Name(e.Target); e.Outside {
 			what += ", outside of the workspace and not followed"
 		}
 	case files.Special:
@@ -89,9 +89,6 @@ func fileLine(e files.Entry) string {
 	}
 	return name + " · " + what + " · " + e.Modified.UTC().Format(time.DateTime)
 }
-
-// onLine is a file's name, which may hold anything, as a part of a line.
-func onLine(name string) string { return strings.ReplaceAll(plain(name), "\n", " ") }
 
 func totals(l files.Listing) string {
 	text := words.Count(int64(l.Files), "file") + ", " + words.Bytes(l.Bytes)
@@ -135,7 +132,7 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 			return toolError(err), nil
 		}
 		return mcp.NewToolResultText(fmt.Sprintf("%s of %s so far; go on at offset=%d. It appears when upload=%q ends there with empty content.",
-			words.Bytes(size), onLine(w.path), size, w.upload)), nil
+			words.Bytes(size), words.Name(w.path), size, w.upload)), nil
 	}
 	e, created, err := s.put(ctx, owner, w)
 	if err != nil {
@@ -145,7 +142,7 @@ func (s *service) writeFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 	if created {
 		did = "Wrote"
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, onLine(e.Path), w.id, words.Bytes(e.Size))), nil
+	return mcp.NewToolResultText(fmt.Sprintf("%s %s in session %s, %s.", did, words.Name(e.Path), w.id, words.Bytes(e.Size))), nil
 }
 
 // fileWrite is what write_file is asked for. Offset is where content begins in the file, of which an upload is a part.
@@ -217,7 +214,7 @@ func (s *service) deleteFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.C
 	if err != nil {
 		return toolError(err), nil
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("Deleted the %s %s of session %s.", e.Kind, onLine(e.Path), id)), nil
+	return mcp.NewToolResultText(fmt.Sprintf("Deleted the %s %s of session %s.", e.Kind, words.Name(e.Path), id)), nil
 }
 
 // fileURI is the address of a workspace's file.

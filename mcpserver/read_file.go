@@ -55,7 +55,7 @@ func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Cal
 	in := bufio.NewReaderSize(f, filetype.Sniffed)
 	head, err := in.Peek(filetype.Sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return toolError(fmt.Errorf("reading %s: %w", onLine(e.Path), files.Pathless(err))), nil
+		return toolError(fmt.Errorf("reading %s: %w", words.Name(e.Path), files.Pathless(err))), nil
 	}
 	kind := filetype.Of(e.Path, head)
 	var content []mcp.Content
@@ -81,7 +81,7 @@ func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) []mcp.
 	if err != nil {
 		return nil
 	}
-	how := fmt.Sprintf("%s · %d×%d pixels · %s", onLine(e.Path), fit.width, fit.height, words.Bytes(e.Size))
+	how := fmt.Sprintf("%s · %d×%d pixels · %s", words.Name(e.Path), fit.width, fit.height, words.Bytes(e.Size))
 	if fit.smaller {
 		how += "; scaled down, the original is " + fileURI(id, e.Path)
 		fit.block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
@@ -111,7 +111,7 @@ func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp
 	if p.text != "" {
 		content = append(content, mcp.NewTextContent(p.text))
 	}
-	return append(content, mcp.NewTextContent("["+onLine(e.Path)+" · "+how+"]"))
+	return append(content, mcp.NewTextContent("["+words.Name(e.Path)+" · "+how+"]"))
 }
 
 // otherFile says what a file is that can neither be read nor seen, and where it is. One that seems to be text in another encoding than
@@ -121,9 +121,9 @@ func otherFile(ctx context.Context, id, kind, encoding string, e files.Entry) []
 	if encoding != "" && !slices.Contains(filetype.Images, kind) {
 		what = "not UTF-8; if it is text, it is " + encoding + " or alike: let code in the session read it with encoding=\"" + encoding + "\""
 	}
-	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: %s]", onLine(e.Path), kind, words.Bytes(e.Size), what))}
+	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: %s]", words.Name(e.Path), kind, words.Bytes(e.Size), what))}
 	if knowsLinks(server.RequestProtocolVersion(ctx)) {
-		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), onLine(path.Base(e.Path)), "The file as it is", kind))
+		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), words.Name(path.Base(e.Path)), "The file as it is", kind))
 	}
 	return content
 }

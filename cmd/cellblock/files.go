@@ -76,14 +76,14 @@ func printFiles(stdout, stderr io.Writer, list fileList) error {
 	fmt.Fprintln(t, "SIZE\tMODIFIED\tPATH")
 	files := 0
 	for _, f := range list.Files {
-		size, name := "-", f.Path
+		size, name := "-", words.Name(f.Path)
 		switch f.Type {
 		case "file":
 			size = words.Bytes(f.Size)
 		case "folder":
 			name += "/"
 		case "link":
-			name += " -> " + f.Target
+			name += " -> " + words.Name(f.Target)
 		default:
 			name += " (" + f.Type + ")"
 		}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -112,12 +113,44 @@ func entryIn(root *os.Root, name, full string, info fs.FileInfo) Entry {
 		e.Size = info.Size()
 	case Link:
 		e.Target, _ = root.Readlink(name)
-		e.Outside = path.IsAbs(e.Target) || leaves(path.Join(path.Dir(full), e.Target))
+		_, inside := pointsTo(full, e.Target)
+		e.Outside = !inside
 	}
 	return e
 }
 
-func leaves(clean string) bool { return clean == ".." || strings.HasPrefix(clean, "../") }
+// pointsTo returns where in the workspace a link leads to that is called name, by one step. It is false for one that leads
+// out of it.
+func pointsTo(name, target string) (to string, inside bool) {
+	if rest, ok := strings.CutPrefix(path.Clean(target), Inside); ok && (rest == "" || rest[0] == '/') {
+		return path.Clean("." + rest), true
+	}
+	to = path.Join(path.Dir(name), target)
+	return to, !path.IsAbs(target) && to != ".." && !strings.HasPrefix(to, "../")
+}
+
+// maxLinks is how many links one path may lead through.
+const maxLinks = 40
+
+// behindLinks returns where a path leads to if absolute links into the workspace are followed, as code sees them: an
+// os.Root follows none that are absolute. It is only where to look: what is opened is opened through the root.
+func (f *Folder) behindLinks(name string) string {
+	at, from, links := name, 0, 0 // at[:from] leads through no link
+	for from <= len(at) && links < maxLinks {
+		end := from + strings.IndexByte(at[from:]+"/", '/')
+		target, err := f.root.Readlink(at[:end])
+		if err != nil {
+			from = end + 1
+			continue
+		}
+		to, inside := pointsTo(at[:end], target)
+		if !inside {
+			return name
+		}
+		at, from, links = path.Join(to, at[end:]), 0, links+1
+	}
+	return at
+}
 
 func kindOf(mode fs.FileMode) Kind {
 	switch {
@@ -137,7 +170,12 @@ func (f *Folder) OpenFile(name string) (*os.File, Entry, error) {
 	if err != nil {
 		return nil, Entry{}, err
 	}
-	info, err := f.root.Stat(name)
+	at := name
+	info, err := f.root.Stat(at)
+	if err != nil && escapes(err) {
+		at = f.behindLinks(name)
+		info, err = f.root.Stat(at)
+	}
 	if err == nil {
 		err = readable(name, info)
 	}
@@ -145,7 +183,7 @@ func (f *Folder) OpenFile(name string) (*os.File, Entry, error) {
 		return nil, Entry{}, f.didYouMean(name, explain(name, err))
 	}
 	// Whatever it has become meanwhile: a pipe that nobody writes to does not hold this up.
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := f.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, Entry{}, explain(name, err)
 	}
@@ -197,6 +235,7 @@ func (f *Folder) didYouMean(name string, err error) error {
 	}
 	defer folder.Close()
 	names, _ := folder.Readdirnames(maxCompared)
+	names = slices.DeleteFunc(names, func(n string) bool { return !utf8.ValidString(n) }) // no path of a caller's is one
 	if near := nearest.Of(path.Base(name), names); near != "" {
 		return missing.WithHint("did you mean %q? %s", path.Join(path.Dir(name), near), missing.Hint)
 	}

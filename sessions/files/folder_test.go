@@ -87,12 +87,13 @@ func TestRefusals(t *testing.T) {
 	defer socket.Close()
 	for name, target := range map[string]string{
 		"out": secret, "up": "../secret", "updir": "..", "chain": "out", "loop": "loop", "broken": "nothing", "in": "d/x", "indir": "d", "proc": "/proc/self/root",
+		"whole": Inside + "/d/x", "top": "/workspace//", "over": "top/in", "sly": "/workspace/../etc/passwd", "like": "/workspaces/x", "round": "/workspace/round", "lost": "/workspace/nothing",
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := read(t, f, "in") + read(t, f, "indir/x"); got != "xx" {
+	if got := read(t, f, "in") + read(t, f, "indir/x") + read(t, f, "whole") + read(t, f, "top/d/x") + read(t, f, "over") + read(t, f, "top/top/whole"); got != "xxxxxx" {
 		t.Errorf("links inside: %q", got)
 	}
 	write := func(name string) error { _, _, err := f.Write(name, []byte("y")); return err }
@@ -116,6 +117,8 @@ func TestRefusals(t *testing.T) {
 		{open, "d", fault.Invalid, "is a folder"}, {open, "pipe", fault.Invalid, "a pipe"}, {open, "sock", fault.Invalid, "a socket"},
 		{open, "out", fault.Invalid, "leads out"}, {open, "up", fault.Invalid, "leads out"}, {open, "updir/secret", fault.Invalid, "leads out"},
 		{open, "chain", fault.Invalid, "leads out"}, {open, "loop", fault.Invalid, "too many"}, {open, "proc/etc/passwd", fault.Invalid, "leads out"},
+		{open, "sly", fault.Invalid, "leads out"}, {open, "like", fault.Invalid, "leads out"}, {open, "round", fault.Invalid, "leads out"}, {open, "top/top/out", fault.Invalid, "leads out"},
+		{open, "lost", fault.NotFound, "there is no"}, {open, "top", fault.Invalid, "is a folder"},
 		{write, "updir/new", fault.Invalid, "leads out"}, {write, "proc/tmp/new", fault.Invalid, "leads out"}, {write, ".", fault.Invalid, "workspace itself"},
 		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "pipe/x", fault.NotFound, "there is no"}, {write, "d/x/y", fault.NotFound, "there is no"},
 		{write, strings.Repeat("n", 300), fault.Invalid, "name too long"},
@@ -155,11 +158,14 @@ func TestList(t *testing.T) {
 	if err := os.Symlink("data", filepath.Join(dir, "in")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(Inside+"/b.csv", filepath.Join(dir, "whole")); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ path, glob, want string }{
-		{"", "", "a.txt b.csv data/ in->data out->/etc! pipe? data/deep/ data/one.csv data/deep/three.py data/deep/two.csv"},
+		{"", "", "a.txt b.csv data/ in->data out->/etc! pipe? whole->/workspace/b.csv data/deep/ data/one.csv data/deep/three.py data/deep/two.csv"},
 		{"data", "", "data/deep/ data/one.csv data/deep/three.py data/deep/two.csv"},
 		{"/workspace/data/one.csv", "", "data/one.csv"}, {"", "*.csv", "b.csv data/one.csv data/deep/two.csv"}, {"data", "deep/*", "data/deep/three.py data/deep/two.csv"},
 		{"", "**/*.csv", "b.csv data/one.csv data/deep/two.csv"}, {"", "data/**/t*", "data/deep/three.py data/deep/two.csv"}, {"", "./data/*.csv", "data/one.csv"}, {"", "nothing", ""},
@@ -179,7 +185,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	l, err := f.List(Query{Most: 2})
-	if err != nil || len(l.Entries) != 2 || l.Files != 8 || l.Folders != 2 || l.Bytes != 25 {
+	if err != nil || len(l.Entries) != 2 || l.Files != 9 || l.Folders != 2 || l.Bytes != 25 {
 		t.Errorf("%+v %v", l, err)
 	}
 	for _, bad := range []Query{{Glob: "["}, {Glob: "**/**/**/**"}, {Path: "../x"}} {
