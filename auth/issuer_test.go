@@ -320,7 +320,7 @@ func TestKeysOfASet(t *testing.T) {
 		"another key's name":         {token{header: kid("ec")}, "does not go with its key"},
 		"an algorithm not the key's": {token{header: kid("pss"), key: otherKey()}, "does not go with its key"},
 		"another's signature":        {token{header: kid("rsa"), key: otherKey()}, "signature"},
-		"an algorithm not allowed":   {token{header: kid("ed"), method: jwt.SigningMethodEdDSA, key: edKey()}, "signature"},
+		"an algorithm not allowed":   {token{header: kid("ed"), method: jwt.SigningMethodEdDSA, key: edKey()}, "not signed with"},
 		"for encryption":             {token{header: kid("enc"), key: otherKey()}, "does not publish"},
 		"a number for a name":        {token{header: map[string]any{"kid": 5}}, "kid is not text"},
 		"a list for a name":          {token{header: map[string]any{"kid": []string{"rsa"}}}, "kid is not text"},

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"mime"
+	"slices"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -78,14 +79,14 @@ func (c *checker) verify(token string, keys *keyring) (Principal, error) {
 	}
 	claims := jwt.MapClaims{}
 	// The key is looked for before the signature is checked, with the header parsed: the place to refuse headers.
-	_, err := c.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+	parsed, err := c.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
 		if err := checkHeader(t.Header); err != nil {
 			return nil, err
 		}
 		return keys.find(t)
 	})
 	if err != nil {
-		return Principal{}, c.explain(err, claims)
+		return Principal{}, c.explain(err, parsed, claims)
 	}
 	if err := checkUnique(token); err != nil {
 		return Principal{}, err
@@ -126,7 +127,7 @@ func refused(format string, args ...any) *fault.Error {
 
 // explain puts the library's error into words of ours: nothing of the token is quoted but, once its signature held, the
 // claim that is wrong.
-func (c *checker) explain(err error, claims jwt.MapClaims) error {
+func (c *checker) explain(err error, token *jwt.Token, claims jwt.MapClaims) error {
 	if own, ok := errors.AsType[*fault.Error](err); ok {
 		return own
 	}
@@ -134,6 +135,9 @@ func (c *checker) explain(err error, claims jwt.MapClaims) error {
 	case errors.Is(err, jwt.ErrTokenMalformed):
 		return refused("the token is not a JSON Web Token").
 			WithHint("Send the token as it was issued, three parts with dots between them.")
+	case token != nil && token.Method != nil && !slices.Contains(c.Algorithms, token.Method.Alg()):
+		return refused("the token is not signed with %s", strings.Join(c.Algorithms, " or ")).
+			WithHint("Have its issuer sign with that, or this server's operator set MCP_ALGORITHM to what the issuer signs with.")
 	case errors.Is(err, jwt.ErrTokenUnverifiable), errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return refused("the token's signature does not hold").
 			WithHint("Get a token from the issuer that this server trusts, signed with %s.", strings.Join(c.Algorithms, " or "))
