@@ -35,3 +35,11 @@ func TestRealValues(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { w.run("v", tt.code).expect(t, false, tt.want) })
 	}
 }
+
+// A module that is written again at once, no longer than before, is loaded as it is now.
+func TestRealModuleWrittenAgain(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("m", "%%writefile mod.py\nx = 'v1'").expect(t, false)
+	w.run("m", "import importlib, mod, os\nmod.x").expect(t, false, "'v1'")
+	w.run("m", "at = os.stat('mod.py').st_mtime\nopen('mod.py', 'w').write(\"x = 'v2'\\n\")\nos.utime('mod.py', (at, at))\nimportlib.reload(mod).x").expect(t, false, "'v2'")
+}
