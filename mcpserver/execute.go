@@ -173,6 +173,9 @@ func (s *service) report(ctx context.Context, e *sessions.Execution, v view) *mc
 	if hint := printedHint(content, r.Error, s.boundsFor(ctx, e.Choice())); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
+	if hint := s.lostHint(ctx, e); hint != "" {
+		content = append(content, mcp.NewTextContent("Hint: "+hint))
+	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
 	if remark := remarkOn(e, r, s.boundsFor(ctx, e.Choice())); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))

@@ -57,6 +57,24 @@ func (s *service) restoreSession(ctx context.Context, r mcp.CallToolRequest) (*m
 	return result, nil
 }
 
+// lostHint is for a cell that failed for want of a variable that its session had on an earlier kernel, and that can be had again. The first
+// cell on the new kernel is told so anyhow.
+func (s *service) lostHint(ctx context.Context, e *sessions.Execution) string {
+	if _, offered := s.readOnly[restoreSession]; !offered || e.Preamble() != "" || s.refusal(ctx, restoreSession) != nil {
+		return ""
+	}
+	owner, err := s.Owner(ctx)
+	if err != nil {
+		return ""
+	}
+	name, setBy, found := s.Sessions.LostName(ctx, owner, e)
+	if !found {
+		return ""
+	}
+	return fmt.Sprintf("%s was set by cell %d, on a kernel that is no more, and was lost with it: restore_session(session_id=%q, generation=%d) runs "+
+		"the cells of that kernel again.", name, setBy.Number, e.SessionID(), setBy.Generation)
+}
+
 // mayExecute refuses a caller who may not run cells in a session's language.
 func (s *service) mayExecute(ctx context.Context, owner sessions.Owner, id string) error {
 	choice, err := s.Sessions.Choice(ctx, owner, id)

@@ -66,6 +66,35 @@ func TestRestoreSessionNeedsTheScopeOfItsLanguage(t *testing.T) {
 	})
 }
 
+// Who has forgotten that a kernel was lost is told where a variable was set, until it is there again.
+func TestHintOfALostVariable(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const hint = `Hint: df was set by cell 1, on a kernel that is no more, and was lost with it: restore_session(session_id="s", generation=1) runs`
+		silent := func(code string) {
+			t.Helper()
+			got := w.run("s", code)
+			if got.expect(t, true, "is not defined"); strings.Contains(got.String(), "was set by") {
+				t.Error(got)
+			}
+		}
+		w.run("s", "print import df")
+		silent("get df") // no kernel was lost
+		w.run("s", "exit 3")
+		silent("get df") // the first cell after that is told of it
+		w.run("s", "get df").expect(t, true, "name 'df' is not defined", hint)
+		silent("get other")
+		w.get("s", 5, nil).expect(t, true, hint)
+		all := w.scopes
+		w.scopes = []string{ScopeRead}
+		if got := w.get("s", 5, nil); strings.Contains(got.String(), "restore_session") {
+			t.Errorf("to whom may not restore: %s", got)
+		}
+		w.scopes = all
+		w.call("restore_session", map[string]any{"session_id": "s"}).expect(t, false, "ran again")
+		silent("get df") // it was set on this kernel
+	})
+}
+
 // Of many cells the last are listed, and all that are not there again.
 func TestRestoreSessionNamesWhatIsMissing(t *testing.T) {
 	var cells []sessions.RestoredCell

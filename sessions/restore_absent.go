@@ -1,6 +1,8 @@
 package sessions
 
 import (
+	"cmp"
+	"context"
 	"regexp"
 	"slices"
 
@@ -40,4 +42,33 @@ var identifier = regexp.MustCompile(`^\w+$`)
 func givesMeaning(name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)\b(?:import|as|def|class|function|const|let|var|for)\b[\s{(]*(?:[\w.]+\s*,\s*)*` + name + `\b` +
 		`|^\s*(?:[\w.]+\s*,\s*)*` + name + `\s*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
+}
+
+// LostName finds, for an owner's cell that failed because a name has no meaning, the last successful cell of an earlier kernel of the
+// session that gave it one. It is false where there is none, and where that cell has been run again since, or cannot be read.
+func (m *Manager) LostName(ctx context.Context, o Owner, e *Execution) (name string, setBy ExecutionInfo, found bool) {
+	failed := e.Info()
+	if failed.Generation < 2 || failed.Result.Status != kernels.StatusError || failed.Result.Error == nil {
+		return "", setBy, false
+	}
+	said := absentName.FindStringSubmatch(failed.Result.Error.Value)
+	if said == nil {
+		return "", setBy, false
+	}
+	name = cmp.Or(said[1:]...)
+	cells, err := m.Executions(ctx, o, e.SessionID(), maxRestored)
+	if err != nil {
+		return "", setBy, false
+	}
+	sets := givesMeaning(name)
+	for _, c := range slices.Backward(cells) {
+		switch {
+		case c.Number >= failed.Number || c.Result.Status != kernels.StatusOK || !sets.MatchString(c.Code):
+		case c.Generation == failed.Generation: // set here, and taken away again
+			return "", setBy, false
+		default:
+			return name, c, true
+		}
+	}
+	return "", setBy, false
 }
