@@ -74,9 +74,9 @@ func (b *bare) Close() error                 { return nil }
 
 func (b *bare) Capabilities() kernels.Capabilities {
 	if os.Geteuid() != 0 {
-		return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", UID: os.Geteuid(), GID: os.Getegid()}
+		return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", Cores: runtime.NumCPU(), UID: os.Geteuid(), GID: os.Getegid()}
 	}
-	return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", UID: nobody, GID: nobody}
+	return kernels.Capabilities{FileSize: "RLIMIT_FSIZE", Cores: runtime.NumCPU(), UID: nobody, GID: nobody}
 }
 
 var bareID = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
