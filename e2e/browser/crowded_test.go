@@ -60,7 +60,7 @@ func TestCrowdedPage(t *testing.T) {
 	p.open("/s/crowded")
 	p.untilText("#c20 .outputs", "output of 20")
 	for n := 6; n <= 20; n++ {
-		if got := strings.TrimSpace(p.text(fmt.Sprintf("#c%d .outputs", n))); got != fmt.Sprint("output of ", n) {
+		if got := strings.TrimSpace(eval[string](p, fmt.Sprintf("document.querySelector('#c%d .outputs').textContent", n))); got != fmt.Sprint("output of ", n) {
 			t.Errorf("cell %d shows %q", n, got)
 		}
 	}

@@ -149,6 +149,7 @@ func TestScripts(t *testing.T) {
 type toldPage struct {
 	cells, heads map[int]string
 	items        map[int][]keyedHTML
+	displays     []displayEvent
 	cursor       string
 	told         []string
 }
@@ -172,6 +173,8 @@ func (p *toldPage) apply(e live.Event) {
 		for _, it := range data.Items {
 			p.put(data.Number, it)
 		}
+	case displayEvent:
+		p.displays = append(p.displays, data)
 	}
 }
 
@@ -248,6 +251,19 @@ func TestCellsAreTold(t *testing.T) {
 	}
 	run("late 1ms afterwards")
 	b.hear("s", page, func() bool { return page.shows(4, "afterwards\n") })
+}
+
+// What a cell makes of another's display is told, also of a cell that had ended before it was told of: of each display what it is last.
+func TestDisplaysOfOthersAreTold(t *testing.T) {
+	p := newPages(t)
+	b := p.signIn("ann", all...)
+	p.ran("ann", "s", "png")
+	p.ran("ann", "s", "update fig in between\nupdate fig at last")
+	page := &toldPage{cells: map[int]string{}, heads: map[int]string{}, items: map[int][]keyedHTML{}, cursor: "2"}
+	b.hear("s", page, func() bool { return page.cursor == "3" })
+	if len(page.displays) != 1 || page.displays[0].Display != displayName(1, "fig") || !strings.Contains(page.displays[0].HTML, "at last") {
+		t.Errorf("of displays is told %+v", page.displays)
+	}
 }
 
 // Where a page is far behind, it is told how many cells there are and hears of the last.

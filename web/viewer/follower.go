@@ -250,6 +250,7 @@ func (f *follower) tell(ctx context.Context, c *followed) error {
 func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.ExecutionInfo, fresh bool) error {
 	view := viewOf(info)
 	name := "cell-head"
+	var elsewhere []*item
 	if fresh {
 		b := block{v: f.v, owner: f.owner, id: f.id}
 		if before, err := f.v.Sessions.ExecutionPage(ctx, f.owner, f.id, info.Number-1, 1); err == nil && len(before) == 1 {
@@ -259,17 +260,30 @@ func (f *follower) tellCell(ctx context.Context, c *followed, info sessions.Exec
 		view.Code = codeOf(c.e, info)
 		c.pull()
 		view.Items = c.shown.views()
-		c.shown.take()
+		_, _, elsewhere = c.shown.take()
 		name = "cell"
 	}
 	html, err := partial(name, view)
 	if err != nil {
 		return err
 	}
-	if fresh {
-		return f.send(live.Event{Name: "cell", Data: cellEvent{info.Number, html}})
+	if !fresh {
+		return f.send(live.Event{Name: "head", Data: headEvent{info.Number, html}})
 	}
-	return f.send(live.Event{Name: "head", Data: headEvent{info.Number, html}})
+	if err := f.send(live.Event{Name: "cell", Data: cellEvent{info.Number, html}}); err != nil {
+		return err
+	}
+	return f.tellDisplays(c, elsewhere)
+}
+
+// tellDisplays sends what a cell has made of displays that may be in other cells.
+func (f *follower) tellDisplays(c *followed, updated []*item) error {
+	for _, it := range updated {
+		if err := f.send(live.Event{Name: "display", Data: displayEvent{it.Display, string(c.shown.html(it))}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pull applies what a cell has produced, within bounds, and tells whether there is more. Behind all of an ended cell stands what to do
@@ -321,10 +335,8 @@ func (f *follower) tellItems(c *followed) error {
 				return err
 			}
 		}
-		for _, it := range foreign {
-			if err := f.send(live.Event{Name: "display", Data: displayEvent{it.Display, string(c.shown.html(it))}}); err != nil {
-				return err
-			}
+		if err := f.tellDisplays(c, foreign); err != nil {
+			return err
 		}
 	}
 	return nil
