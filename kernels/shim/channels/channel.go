@@ -66,21 +66,17 @@ type receiver struct {
 	id      stream.Channel
 	signer  *wire.Signer
 	handler Handler
-	maxText int64
-	text    *text       // being read, or just read
-	check   *wire.Check // has verified a large message as it came
+	text    *text // being read, or just read
 }
 
 // run receives until the connection ends.
 func (r *receiver) run() {
-	if r.id == stream.IOPub {
+	if r.takesText() {
 		r.guard.in.divert = r.divert
 	}
 	for {
 		frames, left, err := r.recv()
 		r.endText(err == nil)
-		check := r.check
-		r.check = nil
 		switch {
 		case errors.Is(err, ErrClosed):
 			return
@@ -91,13 +87,13 @@ func (r *receiver) run() {
 		case left != nil:
 			r.handler.Dropped(r.id, ReasonTooLarge, frames, left.total)
 		default:
-			r.message(frames, check)
+			r.message(frames)
 		}
 	}
 }
 
-func (r *receiver) message(frames [][]byte, check *wire.Check) {
-	parts, err := r.unpack(frames, check)
+func (r *receiver) message(frames [][]byte) {
+	parts, err := r.signer.Unpack(frames)
 	switch {
 	case errors.Is(err, wire.ErrSignature):
 		r.dropped(ReasonSignature, frames)
@@ -108,18 +104,6 @@ func (r *receiver) message(frames [][]byte, check *wire.Check) {
 	default:
 		r.handler.Message(r.id, parts)
 	}
-}
-
-// unpack returns a message's parts, verified; check, if not nil, has read its content already.
-func (r *receiver) unpack(frames [][]byte, check *wire.Check) ([][]byte, error) {
-	if check == nil {
-		return r.signer.Unpack(frames)
-	}
-	if err := check.Verify(); err != nil {
-		return nil, err
-	}
-	_, parts, err := wire.Split(frames)
-	return parts, err
 }
 
 func (r *receiver) dropped(reason string, frames [][]byte) {

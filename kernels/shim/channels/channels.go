@@ -48,7 +48,7 @@ type Options struct {
 	// stream.DefaultMaxMessage. It does not bound what a Texter takes.
 	MaxMessage int64
 	// MaxText is how large the content of a message of type "stream" may be before a Texter is given it in pieces, in
-	// bytes, at least 64 KB; zero means 4 MB.
+	// bytes; zero means 4 MB.
 	MaxText int64
 	// HandshakeTimeout is how long the kernel's ZMQ may take to greet once it has accepted a connection; zero means 5
 	// seconds.
@@ -108,7 +108,7 @@ func Dial(ctx context.Context, c Connection, o Options) (*Channels, error) {
 // start starts the goroutines, which Close ends.
 func (cs *Channels) start(o Options) {
 	for id, c := range cs.channels {
-		r := &receiver{channel: c, id: id, signer: cs.signer, handler: o.Handler, maxText: o.MaxText}
+		r := &receiver{channel: c, id: id, signer: cs.signer, handler: o.Handler}
 		cs.wg.Go(r.run)
 	}
 }

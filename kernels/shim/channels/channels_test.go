@@ -190,7 +190,7 @@ func TestLargeText(t *testing.T) {
 	}
 }
 
-// TestLargeMessage: the signature of what is large is verified as it comes, and holds for that message alone.
+// TestLargeMessage: a large message is passed on whole, or not at all, and leaves nothing behind for the next.
 func TestLargeMessage(t *testing.T) {
 	f := newFake(t, connection(t), nil)
 	r := &texter{recorder: newRecorder()}

@@ -90,7 +90,7 @@ func (d *dialer) dial(ctx context.Context, name string, port int, typ zmq4.Socke
 	if err != nil {
 		return nil, fmt.Errorf("channels: %s: %w", name, err)
 	}
-	c := &channel{name: name, guard: newGuard(conn, max, d.options.WriteTimeout)}
+	c := &channel{name: name, guard: newGuard(conn, max, d.options.MaxText, d.options.WriteTimeout)}
 	if c.zmtp, err = d.handshake(ctx, c.guard, typ, id); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("channels: %s: handshake: %w", name, err)

@@ -25,9 +25,10 @@ type guard struct {
 	store     [4 * small]byte
 }
 
-func newGuard(conn net.Conn, max int64, timeout time.Duration) *guard {
+func newGuard(conn net.Conn, max, large int64, timeout time.Duration) *guard {
 	g := &guard{Conn: conn, timeout: timeout}
 	g.in = newParser(conn, max, g.command)
+	g.in.large = large
 	return g
 }
 

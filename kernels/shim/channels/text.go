@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 
+	"cellblock/kernels/stream"
 	"cellblock/kernels/wire"
 )
 
@@ -36,26 +37,23 @@ func (t *text) Write(b []byte) (int, error) {
 	return t.Text.Write(b)
 }
 
-// divert is a parser's: it tells who else reads a large frame. A text's content goes to its reader in the ZMQ library's
-// place; any other content is verified as it comes, so that the last of it waits for no look at all of it. Lead are the
-// frames of the message that came before, valid until it returns.
-func (r *receiver) divert(size int64, lead [][]byte) (to io.Writer, instead bool) {
+// divert is a parser's: it tells who reads a large frame in the ZMQ library's place, nil for nobody. Lead are the frames
+// of the message that came before, valid until it returns.
+func (r *receiver) divert(lead [][]byte) io.Writer {
 	const content = 3
 	signature, parts, err := wire.Split(append(lead, nil)) // as if this were the last, and empty
 	if err != nil || len(parts) != content+1 {
-		return nil, false
+		return nil
 	}
-	parts = parts[:content:content]
-	check := r.signer.Check(bytes.Clone(signature), parts)
-	if size <= r.maxText || !r.takesText(parts[0]) {
-		r.check = check
-		return check, false
+	if header, err := wire.ParseHeader(parts[0]); err != nil || header.MsgType != "stream" {
+		return nil
 	}
 	for i := range parts {
 		parts[i] = bytes.Clone(parts[i])
 	}
-	r.text = &text{r.handler.(Texter).Text(parts), check}
-	return r.text, true
+	parts = parts[:content:content]
+	r.text = &text{r.handler.(Texter).Text(parts), r.signer.Check(bytes.Clone(signature), parts)}
+	return r.text
 }
 
 // endText ends the text that was read, if there is one.
@@ -75,11 +73,8 @@ func (r *receiver) endText(whole bool) {
 	}
 }
 
-// takesText tells whether a message with that header is read in pieces where it is large.
-func (r *receiver) takesText(header []byte) bool {
-	if _, ok := r.handler.(Texter); !ok {
-		return false
-	}
-	h, err := wire.ParseHeader(header)
-	return err == nil && h.MsgType == "stream"
+// takesText tells whether a channel's large texts are read in pieces.
+func (r *receiver) takesText() bool {
+	_, ok := r.handler.(Texter)
+	return ok && r.id == stream.IOPub
 }

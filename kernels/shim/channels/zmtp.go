@@ -14,7 +14,6 @@ const (
 	maxFrames  = 4096      // frames of a message
 	maxCommand = 64 << 10  // bytes of a command
 	maxLead    = 128 << 10 // bytes of the frames before a large one that are kept to tell what that is
-	largeFrame = 64 << 10  // bytes from which a frame is large
 	readBuffer = 16 << 10
 	passBuffer = 128 << 10 // bytes of a frame that is skipped which are read at once
 )
@@ -40,10 +39,10 @@ type parser struct {
 	max int64
 	// command is told of every command after the handshake. Its body is valid until it returns.
 	command func(name string, body []byte) error
-	// divert, if not nil, is asked who else reads a frame of more than largeFrame bytes, as it passes; nil means nobody.
-	// Instead means that zmq4 does not get it. It is given the frame's size and the frames of the message that came
-	// before, if they are small enough to be kept, valid until it returns.
-	divert func(size int64, lead [][]byte) (to io.Writer, instead bool)
+	// divert, if not nil, is asked who reads a frame of more than large bytes; nil means zmq4. It is given the frames of
+	// the message that came before, if they are small enough to be kept, valid until it returns.
+	divert func(lead [][]byte) io.Writer
+	large  int64
 
 	out  []byte // to be passed before anything else
 	body int64  // then this much of the source, as it is
@@ -51,13 +50,12 @@ type parser struct {
 	head [9]byte // backs out
 
 	greeted, ready bool
-	frames         int       // of the message so far; 0 between messages
-	total          int64     // their bytes, including what was skipped
-	cut            *cut      // of the message so far
-	lead           []byte    // the message's frames so far, one after the other…
-	leadEnds       []int     // …and where each ends; fewer than frames if they are not kept
-	keeping        bool      // the present frame is one of them
-	beside         io.Writer // reads the present frame beside zmq4
+	frames         int    // of the message so far; 0 between messages
+	total          int64  // their bytes, including what was skipped
+	cut            *cut   // of the message so far
+	lead           []byte // the message's frames so far, one after the other…
+	leadEnds       []int  // …and where each ends; fewer than frames if they are not kept
+	keeping        bool   // the present frame is one of them
 }
 
 func newParser(r io.Reader, max int64, command func(string, []byte) error) *parser {
@@ -81,9 +79,6 @@ func (p *parser) Read(b []byte) (int, error) {
 	p.body -= int64(n)
 	if p.keeping {
 		p.lead = append(p.lead, b[:n]...)
-	}
-	if p.beside != nil {
-		_, _ = p.beside.Write(b[:n])
 	}
 	if err != nil {
 		p.body, p.err = 0, inside(err)
@@ -172,24 +167,21 @@ func (p *parser) readFrame(more byte, size uint64) error {
 	return nil
 }
 
-// decide decides what becomes of the frame that begins: cut is set if zmq4 does not get it, keeping if it is kept, and
-// beside if somebody else reads it too.
+// decide decides what becomes of the frame that begins: cut is set if zmq4 does not get it, and keeping if it is kept.
 func (p *parser) decide(size int64) {
-	p.keeping, p.beside = false, nil
+	p.keeping = false
 	if p.cut != nil {
 		return
 	}
 	kept := len(p.leadEnds) == p.frames-1
-	if p.divert != nil && size > largeFrame && kept {
-		to, instead := p.divert(size, p.leadFrames())
-		if instead {
+	if p.divert != nil && size > p.large && kept {
+		if to := p.divert(p.leadFrames()); to != nil {
 			p.cut = &cut{frame: p.frames - 1, to: to}
 			return
 		}
-		p.beside = to
 	}
 	if p.total > p.max {
-		p.cut, p.beside = &cut{frame: p.frames - 1}, nil
+		p.cut = &cut{frame: p.frames - 1}
 		return
 	}
 	if p.keeping = p.divert != nil && kept && p.total <= maxLead; p.keeping {
