@@ -15,6 +15,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/jsontext"
 	"cellblock/internal/request"
+	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
@@ -66,14 +67,32 @@ func (s *service) auditedResource(next server.ResourceHandlerFunc) server.Resour
 // auditEntry is an entry for the audit log, about one call.
 type auditEntry struct{ audit.Entry }
 
-func (s *service) auditEntry(ctx context.Context) auditEntry {
+func (c *Config) auditEntry(ctx context.Context) auditEntry {
 	info := request.FromContext(ctx)
-	owner, _ := s.Owner(ctx)      // the call itself says what is wrong with it
+	owner, _ := c.Owner(ctx)      // the call itself says what is wrong with it
 	p, _ := auth.FromContext(ctx) // nobody, where nobody needs a token
 	return auditEntry{audit.Entry{
 		Event: audit.Answered, Request: info.ID, Address: info.Address, Issuer: owner.Issuer, Subject: owner.Subject,
 		ClientID: p.ClientID, Client: clientName(ctx),
 	}}
+}
+
+// RefusedEntry is the entry that tells the audit log of a request that was refused, with err, before a tool has seen it: who asked
+// for what, with the digest of its code and not the code.
+func (c *Config) RefusedEntry(ctx context.Context, call transport.Call, err error) audit.Entry {
+	e := c.auditEntry(ctx)
+	switch {
+	case call.Tool != "":
+		e.describe(mcp.CallToolRequest{Params: mcp.CallToolParams{Name: call.Tool, Arguments: call.Arguments}})
+	case call.URI != "":
+		e.describeResource(call.URI)
+		e.Tool = call.Method
+	default:
+		e.Tool = call.Method
+	}
+	e.Code, e.Scope = "", strings.Join(auth.ScopesIn(err), " ")
+	e.refused(fault.KindOf(err), err.Error())
+	return e.Entry
 }
 
 // describe adds what a call says. Arguments that are not in order are left to the call to refuse.

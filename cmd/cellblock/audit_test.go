@@ -107,6 +107,7 @@ func TestAuditVerifyMissesADeletedLog(t *testing.T) {
 func TestDeniedCallsAreAudited(t *testing.T) {
 	dir := t.TempDir()
 	a := auditedApp(t, dir)
+	a.audit.Code = true // of cells that run
 	manager, err := sessions.New(sessions.Config{
 		Provisioner: kernelstest.NewProvisioner(), DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {}},
 	})
@@ -114,11 +115,14 @@ func TestDeniedCallsAreAudited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Shutdown(context.Background())
-	a.mcp = mcpserver.Config{Sessions: manager, Limiter: mcpserver.NewLimiter(1, 2)}
+	a.mcp = mcpserver.Config{Sessions: manager, Owner: tokenOwner, Limiter: mcpserver.NewLimiter(1, 4)}
 	a.access = mcpserver.NewAccess(a.mcp)
 	ctx := auth.NewContext(context.Background(), auth.Principal{Issuer: "i", Subject: "ann", Scopes: []string{mcpserver.ScopeRead}})
 	file := transport.Call{Method: "resources/read", URI: "cellblock://sessions/s/files/a.txt"}
-	for _, call := range []transport.Call{{Method: "tools/call", Tool: "close_session"}, file, file, file, file} {
+	stop := transport.Call{Method: "tools/call", Tool: "close_session", Arguments: []byte(`{"session_id":"theirs"}`)}
+	write := transport.Call{Method: "tools/call", Tool: "write_file", Arguments: []byte(`{"session_id":"mine","path":"b.txt","content":"secret text"}`)}
+	run := transport.Call{Method: "tools/call", Tool: "execute_python", Arguments: []byte(`{"session_id":"run","code":"secret code"}`)}
+	for _, call := range []transport.Call{stop, write, run, file, file, file, file} {
 		if err := a.admit(ctx, call); fault.KindOf(err) != fault.Forbidden {
 			t.Fatal(err)
 		}
@@ -130,13 +134,14 @@ func TestDeniedCallsAreAudited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"event":"denied"`, `"subject":"ann"`, `"tool":"close_session"`, `"status":"forbidden"`, `"scope":"sessions:manage"`,
-		`"scope":"files:read"`, `"files":["cellblock://sessions/s/files/a.txt"]`} {
+	for _, want := range []string{`"event":"denied"`, `"subject":"ann"`, `"tool":"close_session","scope":"sessions:manage","session":"theirs"`, `"status":"forbidden"`,
+		`"tool":"write_file","scope":"files:write","session":"mine","files":["b.txt"]`, `"session":"run","language":"python","code_sha256"`,
+		`"tool":"resources/read","scope":"files:read","session":"s","files":["cellblock://sessions/s/files/a.txt"]`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if n := strings.Count(string(text), `"event":"denied"`); n != 3 { // two in time, and the first of those that came too often
+	if n := strings.Count(string(text), `"event":"denied"`); n != 5 || strings.Contains(string(text), "secret") { // four in time, and the first of those that came too often
 		t.Errorf("%d refusals are told of", n)
 	}
 }
