@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"cellblock/internal/fault"
 )
 
 // Event is what a line tells of.
@@ -99,6 +101,21 @@ type Entry struct {
 	// Reason says why, in a sentence, and Count how many, where the event says of what.
 	Reason string `json:"reason,omitempty"`
 	Count  uint64 `json:"count,omitempty"`
+}
+
+// Went adds how something went that ended with err.
+func (e *Entry) Went(err error) {
+	if e.Status = "ok"; err != nil {
+		e.Failed(fault.KindOf(err), err.Error())
+	}
+}
+
+// Failed adds why something did not succeed. What was refused because of who asked for it was Denied.
+func (e *Entry) Failed(kind fault.Kind, why string) {
+	e.Status, e.Reason = kind.String(), why
+	if kind == fault.Forbidden || kind == fault.Unauthenticated {
+		e.Event = Denied
+	}
 }
 
 // maxText bounds a text that a caller had a hand in, maxCode the code of a cell, beyond which no cell runs, and maxFiles how

@@ -57,7 +57,7 @@ func (s *service) auditedResource(next server.ResourceHandlerFunc) server.Resour
 		e.describeResource(r.Params.URI)
 		began := time.Now()
 		contents, err := next(ctx, r)
-		e.ended(err)
+		e.Went(err)
 		e.Seconds = time.Since(began).Seconds()
 		s.Audit.Append(e.Entry)
 		return contents, err
@@ -91,7 +91,7 @@ func (c *Config) RefusedEntry(ctx context.Context, call transport.Call, err erro
 		e.Tool = call.Method
 	}
 	e.Code, e.Scope = "", strings.Join(auth.ScopesIn(err), " ")
-	e.refused(fault.KindOf(err), err.Error())
+	e.Failed(fault.KindOf(err), err.Error())
 	return e.Entry
 }
 
@@ -134,7 +134,7 @@ func digest(code string) string {
 // answer adds how a call of a tool went.
 func (e *auditEntry) answer(result *mcp.CallToolResult, err error) {
 	e.Event = audit.Answered
-	if e.ended(err); err != nil || result == nil {
+	if e.Went(err); err != nil || result == nil {
 		return
 	}
 	meta := map[string]any{}
@@ -152,22 +152,8 @@ func (e *auditEntry) answer(result *mcp.CallToolResult, err error) {
 		e.Status = "error"
 		if failed, ok := meta[ErrorMeta].(map[string]any); ok {
 			kind, _ := failed["kind"].(fault.Kind)
-			e.refused(kind, textOf(result))
+			e.Failed(kind, textOf(result))
 		}
-	}
-}
-
-// ended adds how a call went that ended with err.
-func (e *auditEntry) ended(err error) {
-	if e.Status = "ok"; err != nil {
-		e.refused(fault.KindOf(err), err.Error())
-	}
-}
-
-func (e *auditEntry) refused(kind fault.Kind, why string) {
-	e.Status, e.Reason = kind.String(), why
-	if kind == fault.Forbidden || kind == fault.Unauthenticated {
-		e.Event = audit.Denied
 	}
 }
 

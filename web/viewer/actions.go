@@ -4,18 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
-	"cellblock/audit"
 	"cellblock/auth"
 	"cellblock/internal/fault"
-	"cellblock/internal/request"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
-
-// caller is what the history calls who ran a cell here.
-const caller = "viewer"
 
 func (v *Viewer) actionRoutes() []route {
 	return []route{
@@ -25,32 +19,6 @@ func (v *Viewer) actionRoutes() []route {
 		{pattern: "POST /s/{id}/restart", scope: scopeManage, action: "restart_session", handle: v.restart},
 		{pattern: "POST /s/{id}/close", scope: scopeManage, action: "close_session", handle: v.closeSession},
 	}
-}
-
-// act follows a route that changes something: within the visitor's rate, and with the audit log told before and after.
-func (v *Viewer) act(rt route, w http.ResponseWriter, r *http.Request, who visit) error {
-	info := request.FromContext(r.Context())
-	entry := audit.Entry{
-		Event: audit.Called, Request: info.ID, Address: info.Address, Issuer: who.Issuer, Subject: who.Subject, ClientID: who.ClientID,
-		Client: caller, Tool: rt.action, Session: r.PathValue("id"),
-	}
-	if rt.scope != signedIn {
-		entry.Scope = rt.scope
-	}
-	if err := v.Limiter.Count(who.owner); err != nil {
-		return err
-	}
-	if err := v.Audit.Require(r.Context(), entry); err != nil {
-		return err
-	}
-	began := time.Now()
-	err := rt.handle(w, r, who)
-	entry.Event, entry.Seconds, entry.Status = audit.Answered, time.Since(began).Seconds(), "ok"
-	if err != nil {
-		entry.Status, entry.Reason = fault.KindOf(err).String(), err.Error()
-	}
-	v.Audit.Append(entry)
-	return err
 }
 
 // beginSession makes a session, for its page to be opened.

@@ -8,7 +8,8 @@
 //
 //   - A route (routes.go) has a pattern, the scope that it needs and a handler, func(w, r, visit) error. The error is shown as a
 //     page or as JSON, whichever was asked for, by its kind. A route that changes something names its action: its request
-//     must carry the CSRF token of its sign-in, and the audit log hears of it before and after. Bodies are bounded.
+//     must carry the CSRF token of its sign-in, and the audit log hears of it before and after. One that shows
+//     what the log is to hear of names what it reads. Bodies are bounded.
 //   - A visit (visit.go) is who asks: the principal that the token behind the cookie verifies to, with the same owner and scopes
 //     that it has as a bearer token. visit.can asks for a scope.
 //   - The session page (session_page.go) is made of three parts, each with a template, a Go file, a module and a style sheet of

@@ -24,9 +24,9 @@ const (
 func (v *Viewer) fileRoutes() []route {
 	return []route{
 		{pattern: "GET /s/{id}/files", scope: scopeFilesRead, handle: v.listFiles},
-		{pattern: "GET /s/{id}/preview", scope: scopeFilesRead, handle: v.preview},
-		{pattern: "GET /s/{id}/picture", scope: scopeFilesRead, handle: v.picture},
-		{pattern: "GET /s/{id}/download", scope: scopeFilesRead, handle: v.download},
+		{pattern: "GET /s/{id}/preview", scope: scopeFilesRead, reads: "preview_file", handle: v.preview},
+		{pattern: "GET /s/{id}/picture", scope: scopeFilesRead, reads: "show_picture", handle: v.picture},
+		{pattern: "GET /s/{id}/download", scope: scopeFilesRead, reads: "download_file", handle: v.download},
 		{pattern: "POST /s/{id}/upload", scope: scopeFilesWrite, body: maxPart, handle: v.uploadPart},
 		{pattern: "POST /s/{id}/uploaded", scope: scopeFilesWrite, action: "write_file", handle: v.uploaded},
 		{pattern: "POST /s/{id}/delete", scope: scopeFilesWrite, action: "delete_file", handle: v.deleteFile},

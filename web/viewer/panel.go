@@ -21,7 +21,7 @@ func (v *Viewer) panelRoutes() []route {
 	return append([]route{
 		{pattern: "GET /s/{id}/variables", scope: read, handle: v.variables},
 		{pattern: "GET /s/{id}/details", scope: read, handle: v.details},
-		{pattern: "GET /s/{id}/notebook", scope: read, handle: v.notebook},
+		{pattern: "GET /s/{id}/notebook", scope: read, reads: "download_notebook", handle: v.notebook},
 	}, v.fileRoutes()...)
 }
 

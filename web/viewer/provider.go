@@ -10,6 +10,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/client/rp"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/web/viewer/signin"
 )
@@ -126,24 +127,31 @@ func (v *Viewer) endFlow(w http.ResponseWriter, r *http.Request, _ visit) error 
 	if v.provider == nil {
 		return v.notFound(w, r, visit{})
 	}
+	p, err := v.finishFlow(w, r)
+	v.tellSignIn(r, p, err)
+	if err != nil {
+		return err
+	}
+	v.bounce(w, r, v.wayBack(w, r)) // not a redirect: browsers would keep the strict cookie back
+	return nil
+}
+
+// finishFlow signs a browser in with what the provider sends it back with, if it is the browser that began.
+func (v *Viewer) finishFlow(w http.ResponseWriter, r *http.Request) (p auth.Principal, err error) {
 	query := r.URL.Query()
 	cookie, err := r.Cookie(v.flowCookie())
 	http.SetCookie(w, &http.Cookie{Name: v.flowCookie(), Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure(v.PublicURL)})
 	iss := query.Get("iss") // RFC 9207
 	switch {
 	case err != nil || !signin.Flow(cookie.Value).Is(query.Get("state")) || iss != "" && iss != v.provider.Issuer:
-		return fault.New(fault.Unauthenticated, "this sign-in was not begun in this browser, or too long ago").WithHint("Sign in again.")
+		return p, fault.New(fault.Unauthenticated, "this sign-in was not begun in this browser, or too long ago").WithHint("Sign in again.")
 	case query.Get("code") == "":
-		return fault.New(fault.Unauthenticated, "the identity provider refused: %.200q", strings.TrimSpace(query.Get("error")+" "+query.Get("error_description"))).
+		return p, fault.New(fault.Unauthenticated, "the identity provider refused: %.200q", strings.TrimSpace(query.Get("error")+" "+query.Get("error_description"))).
 			WithHint("Sign in again, or ask whoever runs the identity provider.")
 	}
 	token, err := v.provider.end(r.Context(), signin.Flow(cookie.Value), query.Get("code"))
 	if err != nil {
-		return err
+		return p, err
 	}
-	if err := v.begin(w, r, token); err != nil {
-		return err
-	}
-	v.bounce(w, r, v.wayBack(w, r)) // not a redirect: browsers would keep the strict cookie back
-	return nil
+	return v.begin(w, r, token)
 }

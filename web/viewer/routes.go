@@ -35,6 +35,8 @@ type route struct {
 	handle func(w http.ResponseWriter, r *http.Request, who visit) error
 	// action names what the route changes, as the audit log knows it; empty: nothing.
 	action string
+	// reads names what the route shows, as the audit log knows it; empty: nothing that is told of, such as what an open page fetches.
+	reads string
 	// body bounds the request's body in bytes; 0: maxBody.
 	body int64
 }
@@ -50,7 +52,7 @@ func (v *Viewer) routes() []route {
 			{pattern: "GET /live/state", scope: signedIn, handle: v.liveState},
 			{pattern: "GET /{$}", scope: signedIn, handle: v.sessionsPage},
 			{pattern: "GET /server", scope: signedIn, handle: v.serverPage},
-			{pattern: "GET /s/{id}", scope: mcpserver.ScopeRead, handle: v.sessionPage},
+			{pattern: "GET /s/{id}", scope: mcpserver.ScopeRead, reads: "open_session", handle: v.sessionPage},
 		},
 		v.signInRoutes(), v.actionRoutes(), v.cellsRoutes(), v.editorRoutes(), v.panelRoutes(),
 	)
@@ -79,21 +81,41 @@ func (v *Viewer) serve(rt route, gates func(http.Handler) http.Handler) http.Han
 	return v.identified(true, gates(bounded(inner)))
 }
 
-// follow checks what a route demands, and goes there.
+// follow checks what a route demands, goes there, and has the audit log told what it is to hear of that.
 func (v *Viewer) follow(rt route, w http.ResponseWriter, r *http.Request) error {
 	who := visitOf(r.Context())
+	err := v.admit(rt, r, who)
+	if err == nil && looksOnly(r) {
+		r = r.WithContext(sessions.Looking(r.Context())) // what a person does is use, what his page shows is not
+	}
+	switch {
+	case err != nil:
+	case rt.action != "":
+		return v.act(rt, w, r, who)
+	case rt.reads != "":
+		return v.look(rt, w, r, who)
+	default:
+		err = rt.handle(w, r, who)
+	}
+	if rt.scope != anybody {
+		v.tellRefused(rt, r, who, err)
+	}
+	return err
+}
+
+func looksOnly(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+// admit checks what a route demands.
+func (v *Viewer) admit(rt route, r *http.Request, who visit) error {
 	if rt.scope != anybody && rt.scope != signedIn && !who.can(rt.scope) {
 		return auth.NeedsScope("this", rt.scope)
 	}
-	if slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
-		r = r.WithContext(sessions.Looking(r.Context())) // what a person does is use, what his page shows is not
-	} else if err := v.checkOrigin(rt, r, who); err != nil {
-		return err
+	if looksOnly(r) {
+		return nil
 	}
-	if rt.action != "" {
-		return v.act(rt, w, r, who)
-	}
-	return rt.handle(w, r, who)
+	return v.checkOrigin(rt, r, who)
 }
 
 // checkOrigin refuses what does not come from a page of ours: by what the browser says of where it comes from and, where somebody

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 )
 
@@ -94,12 +95,18 @@ func (v *Viewer) signInByCode(w http.ResponseWriter, r *http.Request, _ visit) e
 }
 
 func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) error {
+	var p auth.Principal
 	token, err := v.SignIns.Redeem(code)
 	if err == nil {
-		err = v.begin(w, r, token)
+		p, err = v.begin(w, r, token)
 	}
-	switch unknown := fault.KindOf(err) == fault.Unauthenticated; {
-	case err == nil, unknown && visitOf(r.Context()).signIn.ID != "": // a link that is followed again does no harm
+	unknown := fault.KindOf(err) == fault.Unauthenticated
+	again := unknown && visitOf(r.Context()).signIn.ID != "" // a link that is followed again does no harm
+	if !again {
+		v.tellSignIn(r, p, err)
+	}
+	switch {
+	case err == nil, again:
 	case unknown:
 		v.showSignIn(w, r, http.StatusUnauthorized, v.signInForm(), bodyForPeople(err))
 		return nil
@@ -110,11 +117,11 @@ func (v *Viewer) redeem(w http.ResponseWriter, r *http.Request, code string) err
 	return nil
 }
 
-// begin signs a browser in with a token. A sign-in that it had before ends.
-func (v *Viewer) begin(w http.ResponseWriter, r *http.Request, token string) error {
+// begin signs a browser in with a token, and returns whom it speaks for. A sign-in that the browser had before ends.
+func (v *Viewer) begin(w http.ResponseWriter, r *http.Request, token string) (auth.Principal, error) {
 	p, err := v.Verifier(r.Context(), token)
 	if err != nil {
-		return err
+		return p, err
 	}
 	if before := visitOf(r.Context()); before.signIn.ID != "" {
 		if err := v.SignIns.End(before.signIn); err != nil {
@@ -122,11 +129,10 @@ func (v *Viewer) begin(w http.ResponseWriter, r *http.Request, token string) err
 		}
 	}
 	secret, err := v.SignIns.Begin(token, p.Expires)
-	if err != nil {
-		return err
+	if err == nil {
+		v.setCookie(w, secret, p.Expires)
 	}
-	v.setCookie(w, secret, p.Expires)
-	return nil
+	return p, err
 }
 
 func (v *Viewer) signOut(w http.ResponseWriter, r *http.Request, who visit) error {

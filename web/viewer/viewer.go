@@ -37,7 +37,7 @@ type Config struct {
 	ErrorHint func(sessions.Choice, kernels.ExecError) string
 	// PrintedHint tells what a model is told to do about the texts that a cell has shown, which may have failed. Nil: nothing.
 	PrintedHint func(c sessions.Choice, texts []string, failed *kernels.ExecError) string
-	// Audit is told of all that people change. Nil: nobody is.
+	// Audit is told of all that people change, what they open and fetch, and who signs in. Nil: nobody is.
 	Audit *audit.Log
 	// Limiter bounds how often each owner changes something. Nil: nothing does.
 	Limiter *mcpserver.Limiter
@@ -55,6 +55,8 @@ type Viewer struct {
 	cookie   string    // its name
 	table    []route
 	streams  live.Streams
+	// looks bounds what is opened, strays what is told of strangers.
+	looks, strays *mcpserver.Limiter
 	// draining ends when streams are to end that would never end by themselves, and what goes on without its page.
 	draining context.Context
 	drain    context.CancelCauseFunc
@@ -69,6 +71,7 @@ func New(cfg Config) *Viewer {
 	v := &Viewer{Config: cfg, origin: http.NewCrossOriginProtection(), cookie: cookieName(cfg.PublicURL), known: http.NewServeMux()}
 	v.provider = newProvider(cfg.Provider, cfg.PublicURL)
 	v.draining, v.drain = context.WithCancelCause(context.Background())
+	v.looks, v.strays = mcpserver.NewLimiter(looksPerMinute, looksAtOnce), mcpserver.NewLimiter(strayPerMinute, strayAtOnce)
 	v.table = v.routes()
 	for _, r := range v.table {
 		v.known.Handle(r.pattern, http.NotFoundHandler())
