@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,6 +99,11 @@ data folder is.`,
 			if err != nil {
 				return err
 			}
+			if o.namesToken() {
+				if err := askAbout(cmd.Context(), endpoint, token); err != nil {
+					return err
+				}
+			}
 			base := strings.TrimSuffix(endpoint, "/mcp")
 			if cfg.PublicURL != "" {
 				base = cfg.PublicURL
@@ -118,9 +124,32 @@ data folder is.`,
 	return cmd
 }
 
+// askTimeout bounds how long a server is asked about a token.
+const askTimeout = 10 * time.Second
+
+// askAbout returns why the server does not take a token, whose link would lead to a page that says so. A server that cannot be asked
+// may be there when the link is followed.
+func askAbout(ctx context.Context, endpoint, token string) error {
+	typed, _, release := stopSignals(ctx)
+	defer release()
+	ctx, cancel := context.WithTimeout(typed, askTimeout)
+	defer cancel()
+	c, err := dialMCP(ctx, endpoint, token, nil)
+	if err == nil {
+		return c.Close()
+	}
+	if kind := fault.KindOf(err); kind == fault.Unauthenticated || kind == fault.Forbidden || typed.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// namesToken tells whether somebody has said which token to use.
+func (o connection) namesToken() bool { return o.tokenFile != "" || os.Getenv("CELLBLOCK_TOKEN") != "" }
+
 // browserToken is the token that a browser is signed in with.
 func (o connection) browserToken(cfg *Config, spec auth.TokenSpec) (string, error) {
-	if o.tokenFile != "" || os.Getenv("CELLBLOCK_TOKEN") != "" {
+	if o.namesToken() {
 		return o.token(cfg)
 	}
 	if !auth.HasDevKey(cfg.DataDir) {
