@@ -81,7 +81,7 @@ func explainCompletion(root *cobra.Command) {
 	}
 }
 
-// wrongFlag says what is wrong with a flag, and which one was meant.
+// wrongFlag says what is wrong with a flag, and which one was meant, or how to write what is none: a session may be named -rf.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	explained := fault.New(fault.Invalid, "%w", err)
 	var unknown *pflag.NotExistError
@@ -91,8 +91,19 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		if near := nearest.Of(unknown.GetSpecifiedName(), known); near != "" {
 			return explained.WithHint("Did you mean --%s?", near)
 		}
+		if strings.Contains(cmd.Use, " ") { // it takes arguments
+			return explained.WithHint("See: %s --help. What begins with - and is no flag comes after --, as in: %[1]s -- %s", cmd.CommandPath(), asTyped(unknown))
+		}
 	}
 	return explained.WithHint("See: %s --help", cmd.CommandPath())
+}
+
+// asTyped is what was taken for a flag.
+func asTyped(unknown *pflag.NotExistError) string {
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		return "-" + short
+	}
+	return "--" + unknown.GetSpecifiedName()
 }
 
 // unknownCommand is what a command does that only has commands: it helps.

@@ -60,6 +60,9 @@ func TestMistakesAreExplained(t *testing.T) {
 		"exec --sesion s 1":                       {2, "unknown flag: --sesion\nHint: Did you mean --session?"},
 		"exec --confg x 1":                        {2, "Did you mean --config?"},
 		"exec --frobnicate 1":                     {2, "Hint: See: cellblock exec --help"},
+		"sessions show -rf":                       {2, "as in: cellblock sessions show -- -rf"},
+		"sessions show --old":                     {2, "as in: cellblock sessions show -- --old"},
+		"sessions show -- -rf":                    {77, "there is no token"}, // it is taken for the session
 		"completion foo":                          {2, "there is no command \"completion foo\"\nHint: See: cellblock completion --help"},
 		"completion bsh":                          {2, "Did you mean bash?"},
 		"frobnicate":                              {2, "Hint: See: cellblock --help"},
