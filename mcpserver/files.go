@@ -237,7 +237,7 @@ func filesLine(r sessions.Result) string {
 		if c.New {
 			how = "new"
 		}
-		named = append(named, fmt.Sprintf("%s (%s, %s)", clean(c.Path), how, words.Bytes(c.Size)))
+		named = append(named, fmt.Sprintf("%s (%s, %s)", inLine(words.Name(c.Path), maxInLine), how, words.Bytes(c.Size)))
 	}
 	line := "Files: " + strings.Join(named, ", ")
 	if r.MoreFiles > 0 {

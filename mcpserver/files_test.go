@@ -277,7 +277,12 @@ func TestFilesLine(t *testing.T) {
 		t.Error(got)
 	}
 	r.Files = []files.Change{{Path: "plot.png", New: true, Size: 12 << 10}, {Path: "a\nb\x1b[31m", Size: 1}}
-	if got := filesLine(r); got != "Files: plot.png (new, 12 KiB), a b (changed, 1 byte)" {
+	if got := filesLine(r); got != `Files: plot.png (new, 12 KiB), "a\nb\x1b[31m" (changed, 1 byte)` {
+		t.Error(got)
+	}
+	long := r
+	long.Files = []files.Change{{Path: strings.Repeat("é", 240) + ".csv", Size: 1}, r.Files[0]}
+	if got, want := filesLine(long), "Files: "+strings.Repeat("é", 40)+"…"+strings.Repeat("é", 35)+".csv (changed, 1 byte), plot.png (new, 12 KiB)"; got != want {
 		t.Error(got)
 	}
 	r.MoreFiles = 1200

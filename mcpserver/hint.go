@@ -183,4 +183,4 @@ func containsAny(text string, parts []string) bool {
 }
 
 // clean shortens a name from the kernel for use in a sentence.
-func clean(s string) string { return cutMiddle(strings.ReplaceAll(plain(s), "\n", " "), 80) }
+func clean(s string) string { return inLine(strings.ReplaceAll(plain(s), "\n", " "), maxInLine) }

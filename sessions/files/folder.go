@@ -92,6 +92,14 @@ func Clean(name string) (string, error) {
 	return clean, nil
 }
 
+// cleanNamed is Clean for a path that must name something in the workspace.
+func cleanNamed(name string) (string, error) {
+	if name == "" {
+		return "", fault.New(fault.Invalid, "path: is empty").WithHint("give it relative to %s; list_files names what there is", Inside)
+	}
+	return Clean(name)
+}
+
 // Stat describes one thing; a link as a link.
 func (f *Folder) Stat(name string) (Entry, error) {
 	name, err := Clean(name)
@@ -133,10 +141,11 @@ func pointsTo(name, target string) (to string, inside bool) {
 const maxLinks = 40
 
 // behindLinks returns where a path leads to if absolute links into the workspace are followed, as code sees them: an
-// os.Root follows none that are absolute. It is only where to look: what is opened is opened through the root.
-func (f *Folder) behindLinks(name string) string {
+// os.Root follows none that are absolute. It is only where to look: what is opened is opened through the root. The error is
+// that of a path through too many links.
+func (f *Folder) behindLinks(name string) (string, error) {
 	at, from, links := name, 0, 0 // at[:from] leads through no link
-	for from <= len(at) && links < maxLinks {
+	for from <= len(at) {
 		end := from + strings.IndexByte(at[from:]+"/", '/')
 		target, err := f.root.Readlink(at[:end])
 		if err != nil {
@@ -144,12 +153,15 @@ func (f *Folder) behindLinks(name string) string {
 			continue
 		}
 		to, inside := pointsTo(at[:end], target)
-		if !inside {
-			return name
+		switch {
+		case !inside:
+			return name, nil
+		case links == maxLinks:
+			return name, syscall.ELOOP
 		}
 		at, from, links = path.Join(to, at[end:]), 0, links+1
 	}
-	return at
+	return at, nil
 }
 
 func kindOf(mode fs.FileMode) Kind {
@@ -166,15 +178,16 @@ func kindOf(mode fs.FileMode) Kind {
 
 // OpenFile opens a file for reading. The caller closes it. Links are followed within the workspace.
 func (f *Folder) OpenFile(name string) (*os.File, Entry, error) {
-	name, err := Clean(name)
+	name, err := cleanNamed(name)
 	if err != nil {
 		return nil, Entry{}, err
 	}
 	at := name
 	info, err := f.root.Stat(at)
 	if err != nil && escapes(err) {
-		at = f.behindLinks(name)
-		info, err = f.root.Stat(at)
+		if at, err = f.behindLinks(name); err == nil {
+			info, err = f.root.Stat(at)
+		}
 	}
 	if err == nil {
 		err = readable(name, info)
@@ -262,7 +275,10 @@ func explain(name string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Conflict, "%q cannot be reached, because its permissions or its folder's forbid it", name).
 			WithHint("let code change them: os.chmod")
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+	case errors.Is(err, syscall.ELOOP):
+		return fault.New(fault.Invalid, "%q is or lies behind a link that leads in a circle, or through more links than are followed", name).
+			WithHint("name the file itself; delete_file removes the link, and nothing else")
+	case errors.Is(err, syscall.ENAMETOOLONG):
 		return fault.New(fault.Invalid, "path: %q: %w", name, cause)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.New(fault.Unavailable, "%q cannot be written: %w", name, cause).

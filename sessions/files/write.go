@@ -35,7 +35,7 @@ func (f *Folder) Write(name string, content []byte) (e Entry, created bool, err 
 // folderFor opens the folder of a file that is to be written, made if need be, and returns the file's clean path. From here on
 // everything happens in this one folder, wherever user code may move it meanwhile.
 func (f *Folder) folderFor(name string) (dir *os.Root, clean string, err error) {
-	if name, err = Clean(name); err != nil {
+	if name, err = cleanNamed(name); err != nil {
 		return nil, "", err
 	}
 	if name == "." {
@@ -136,6 +136,10 @@ func (f *Folder) hand(dir *os.Root, file *os.File, temp, base string, mode fs.Fi
 
 // Delete deletes a file, a link or an empty folder; with recursive, a folder with all that is in it.
 func (f *Folder) Delete(name string, recursive bool) (Entry, error) {
+	name, err := cleanNamed(name)
+	if err != nil {
+		return Entry{}, err
+	}
 	e, err := f.Stat(name)
 	if err != nil {
 		return Entry{}, err
