@@ -30,7 +30,7 @@ func (s *screen) write(text string) {
 }
 
 func (s *screen) put(text string) {
-	if s.term == nil && strings.IndexFunc(text, isControl) < 0 {
+	if s.term == nil && !hasControl(text) {
 		s.out(text)
 		return
 	}

@@ -50,11 +50,14 @@ func TestPlain(t *testing.T) {
 }
 
 func FuzzPlain(f *testing.F) {
-	for _, s := range []string{"a\rb", "\x1b[31mx\x1b[0m", "\x1b[2K\x1b[A", "\x1b]0;t\x07", "\u009b1A", "\x1b[", "a\xffb\b",
+	for _, s := range []string{"a\rb", "\x1b[31mx\x1b[0m", "\x1b[2K\x1b[A", "\x1b]0;t\x07", "\u009b1A", "\x1b[", "a\xffb\b", "\xe0\u0085", "\xc2",
 		strings.Repeat("\n", screenRows) + strings.Repeat("x", 1000) + strings.Repeat("\x1b[Ay", screenRows)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		if got := hasControl(s); got != strings.ContainsFunc(s, isControl) {
+			t.Errorf("a control character in it: %t", got)
+		}
 		got := plain(s)
 		if !utf8.ValidString(got) || strings.ContainsFunc(got, isControl) {
 			t.Errorf("%q", got)

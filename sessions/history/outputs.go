@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// pageBytes and pageRows bound what a reader of outputs holds of the database at a time.
+	// pageBytes and pageRows bound what a reader of outputs gets of the database at a time. What is in files counts, too: whoever
+	// reads a megabyte at a time would otherwise look up a thousand outputs for eight, again and again.
 	pageBytes = 1 << 20
 	pageRows  = 1000
 )
@@ -46,20 +47,20 @@ func (s *Store) Outputs(ctx context.Context, session sessions.SessionRef, number
 
 // page reads the next outputs from an index on, and tells whether there may be more.
 func (s *Store) page(ctx context.Context, session sessions.SessionRef, number, from int) (page []outputAt, more bool, err error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT o.idx, o.seq, o.kind, o.time, o.body, o.blob
+	rows, err := s.read.QueryContext(ctx, `SELECT o.idx, o.seq, o.kind, o.time, o.size, o.body, o.blob
 		FROM executions e JOIN outputs o ON o.execution = e.id
 		WHERE e.session = ? AND e.number = ? AND o.idx >= ? ORDER BY o.idx LIMIT ?`, session, number, from, pageRows)
 	if err != nil {
 		return nil, false, unread(err)
 	}
 	defer rows.Close()
-	for size := 0; rows.Next(); {
+	for size := int64(0); rows.Next(); {
 		row, err := scanOutput(rows)
 		if err != nil {
 			return nil, false, unread(err)
 		}
 		page = append(page, row)
-		if size += len(row.body); size >= pageBytes {
+		if size += row.size; size >= pageBytes {
 			return page, true, nil
 		}
 	}
@@ -69,7 +70,7 @@ func (s *Store) page(ctx context.Context, session sessions.SessionRef, number, f
 func scanOutput(row scanner) (o outputAt, err error) {
 	var seq, sent int64
 	var blob sql.NullString
-	err = row.Scan(&o.index, &seq, &o.out.Kind, &sent, &o.body, &blob)
+	err = row.Scan(&o.index, &seq, &o.out.Kind, &sent, &o.size, &o.body, &blob)
 	o.out.Seq, o.out.Time, o.blob = uint64(seq), outputTime(sent), blob.String
 	return o, err
 }
@@ -128,6 +129,7 @@ func (s *Store) decode(row outputAt) (kernels.Output, error) {
 // outputAt is an output as it stands in the database: its body may be in a file.
 type outputAt struct {
 	index int
+	size  int64
 	out   kernels.Output
 	body  []byte
 	blob  string
