@@ -61,7 +61,7 @@ func (m *message) call() Call {
 func parse(raw []byte) (*message, json.RawMessage, *rpcError) {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if err := checkJSON(raw); err != nil {
-		return nil, nil, err
+		return nil, refusedID(raw, err), err
 	}
 	e, err := readEnvelope(raw)
 	if err != nil {
@@ -85,6 +85,28 @@ func parse(raw []byte) (*message, json.RawMessage, *rpcError) {
 	}
 	m.method = *e.method
 	return m, m.id, m.readParams()
+}
+
+// refusedID is the id of a request in which something else breaks a rule; nil where it is not told beyond doubt.
+func refusedID(raw []byte, why *rpcError) (id json.RawMessage) {
+	if why.code == mcp.PARSE_ERROR || raw[0] != '{' {
+		return nil
+	}
+	ids, methods := 0, 0
+	_ = jsontext.Members(raw, func(name []byte, value json.RawMessage) error {
+		switch {
+		case strings.EqualFold(string(name), "id"):
+			id = value
+			ids++
+		case strings.EqualFold(string(name), "method"):
+			methods++
+		}
+		return nil
+	})
+	if ids != 1 || methods != 1 || scan(id) != nil || idKey(id) == "" {
+		return nil
+	}
+	return id
 }
 
 // envelope is the members of a message that JSON-RPC gives a meaning, as they are written.

@@ -64,6 +64,26 @@ func TestParseRefusesClearly(t *testing.T) {
 	}
 }
 
+// A refusal reaches the call that it is of, wherever it is told beyond doubt which one that is.
+func TestRefusalsAreAnswers(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{"code":"\ud800"}}}`:                     "7",
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"a":1,"a":2},"id":"x"}`:                                     `"x"`,
+		`{"jsonrpc":"2.0","id":"\ud800","method":"ping"}`:                                                             "",
+		"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}":                                                   "",
+		`{"jsonrpc":"2.0","id":1,"ID":2,"method":"ping"}`:                                                             "",
+		`{"jsonrpc":"2.0","id":{"a":"\ud800"},"method":"ping"}`:                                                       "",
+		`{"jsonrpc":"2.0","id":1,"result":{"a":"\ud800"}}`:                                                            "", // it answers a request of ours
+		`{"jsonrpc":"2.0","id":1,"method":"ping"`:                                                                     "",
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                                                                  "",
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`: "1",
+	} {
+		if _, id, err := parse([]byte(raw)); err == nil || string(id) != want {
+			t.Errorf("%.80s: id %s, want %s: %+v", raw, id, want, err)
+		}
+	}
+}
+
 func manyKeys(n int) string {
 	var b strings.Builder
 	for i := range n {
