@@ -34,6 +34,18 @@ func (s *session) retain(e *Execution) {
 	s.forgetOldest()
 }
 
+// retained returns the record of a cell that has ended, nil where its late output would not find its way.
+func (s *session) retained(number int) *record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if r.number == number {
+			return r
+		}
+	}
+	return nil
+}
+
 // forgetOldest forgets ended cells, so that a session holds about one record's limit of outputs in memory. The caller
 // holds s.mu.
 func (s *session) forgetOldest() {

@@ -90,7 +90,7 @@ func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int)
 	past.Held = past.Held && err != nil // what this process's session has let go of has ended
 	switch {
 	case storeErr == nil:
-		return m.recall(ctx, past, number)
+		return m.recall(ctx, past, number, s)
 	case fault.KindOf(storeErr) != fault.NotFound:
 		return nil, storeErr
 	case err != nil:
@@ -101,9 +101,7 @@ func (m *Manager) Execution(ctx context.Context, o Owner, id string, number int)
 
 // execution returns a cell that is kept in memory, nil if it is not.
 func (s *session) execution(number int) *Execution {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.kept() {
+	for _, e := range s.inMemory() {
 		if e.number == number {
 			return e
 		}
@@ -111,8 +109,15 @@ func (s *session) execution(number int) *Execution {
 	return nil
 }
 
-// recall returns a cell from the store.
-func (m *Manager) recall(ctx context.Context, past StoredSession, number int) (*Execution, error) {
+// inMemory is kept for who does not hold s.mu.
+func (s *session) inMemory() []*Execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept()
+}
+
+// recall returns a cell from the store; see restore.
+func (m *Manager) recall(ctx context.Context, past StoredSession, number int, s *session) (*Execution, error) {
 	e, err := m.cfg.Store.Execution(ctx, past.Ref, number)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, notKept(past.ID, number, past.Executions)
@@ -120,7 +125,7 @@ func (m *Manager) recall(ctx context.Context, past StoredSession, number int) (*
 	if err != nil {
 		return nil, err
 	}
-	return m.restore(past, e)
+	return m.restore(past, e, s)
 }
 
 // Executions describes the last cells of an owner's session that are kept, in memory or in the store, oldest first, and
@@ -129,9 +134,7 @@ func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) 
 	var kept []*Execution
 	s, err := m.read(ctx, o, id)
 	if err == nil {
-		s.mu.Lock()
-		kept = s.kept()
-		s.mu.Unlock()
+		kept = s.inMemory()
 	}
 	past, storeErr := m.stored(ctx, o, id)
 	past.Held = past.Held && err != nil // what this process's session has let go of has ended

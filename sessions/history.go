@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -261,8 +262,9 @@ func nowhere(err, storeErr error) error {
 	return err
 }
 
-// restore makes an execution of what the store has of one.
-func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, error) {
+// restore makes an execution of what the store has of one. Where late output of it still finds its way to a session, which may be nil,
+// whoever has the execution sees that come.
+func (m *Manager) restore(past StoredSession, e StoredExecution, s *session) (*Execution, error) {
 	if e.Ended.IsZero() {
 		if past.Held {
 			return nil, fault.New(fault.Conflict, "cell %d of session %q runs in another cellblock process", e.Number, past.ID).
@@ -277,6 +279,9 @@ func (m *Manager) restore(past StoredSession, e StoredExecution) (*Execution, er
 	}
 	if e.Failure != nil {
 		restored.err = e.Failure
+	}
+	if s != nil {
+		restored.record = cmp.Or(s.retained(e.Number), restored.record)
 	}
 	close(restored.done)
 	return restored, nil

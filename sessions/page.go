@@ -20,10 +20,7 @@ func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, l
 	in := func(number int) bool { return number >= from && number < from+limit }
 	known := map[int]bool{}
 	if err == nil {
-		s.mu.Lock()
-		kept := s.kept()
-		s.mu.Unlock()
-		for _, e := range kept {
+		for _, e := range s.inMemory() {
 			if in(e.number) {
 				infos, known[e.number] = append(infos, e.Info()), true
 			}
@@ -45,6 +42,39 @@ func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, l
 	return infos, nil
 }
 
+// ExecutionsFrom returns the cells of an owner's session with numbers from one on, oldest first and at most so many: those that Execution
+// returns, read at once. It is NotFound when there is no such session.
+func (m *Manager) ExecutionsFrom(ctx context.Context, o Owner, id string, from, limit int) ([]*Execution, error) {
+	in := func(number int) bool { return number >= from && number < from+limit }
+	var all []*Execution
+	s, err := m.read(ctx, o, id)
+	if err == nil {
+		all = slices.DeleteFunc(s.inMemory(), func(e *Execution) bool { return !in(e.number) })
+	}
+	if len(all) == limit && err == nil {
+		return all, nil
+	}
+	past, storeErr := m.stored(ctx, o, id)
+	switch {
+	case storeErr != nil && err != nil:
+		return nil, nowhere(err, storeErr)
+	case storeErr != nil:
+		return all, nil
+	}
+	past.Held = past.Held && err != nil // what this process's session has let go of has ended
+	stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit)
+	for _, e := range stored {
+		if !in(e.Number) || slices.ContainsFunc(all, func(known *Execution) bool { return known.number == e.Number }) {
+			continue
+		}
+		if restored, err := m.restore(past, e, s); err == nil {
+			all = append(all, restored)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Execution) int { return a.number - b.number })
+	return all, err
+}
+
 // FirstExecution returns the number of the first cell of an owner's session that is kept, in memory or in the store, 0 where none is:
 // of a session that is old the first ones have been dropped. It is NotFound when there is no such session.
 func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first int, err error) {
@@ -54,13 +84,9 @@ func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first
 		return 0, nowhere(err, storeErr)
 	}
 	if err == nil {
-		s.mu.Lock()
-		for _, e := range s.kept() {
-			if first == 0 || e.number < first {
-				first = e.number
-			}
+		if kept := s.inMemory(); len(kept) > 0 {
+			first = kept[0].number
 		}
-		s.mu.Unlock()
 	}
 	if storeErr != nil {
 		return first, nil

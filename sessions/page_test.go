@@ -6,8 +6,10 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels/kernelstest"
 	"cellblock/sessions"
 	"cellblock/sessions/storetest"
 )
@@ -57,6 +59,61 @@ func TestFirstExecution(t *testing.T) {
 	})
 }
 
+// Cells are read at once as they are one by one, whether they are in memory or in the store; of one that has ended, but whose threads
+// go on, whoever has it sees what they print.
+func TestExecutionsFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, store := kernelstest.NewProvisioner(), storetest.NewMemory()
+		defer p.StopAll()
+		m := newOnTheWire(t, p, store)
+		defer shutdown(t, m)
+		if _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("of no session: %v", err)
+		}
+		runCell(t, m, "s", "late 1m afterwards")
+		for range 9 {
+			runCell(t, m, "s", "print x")
+		}
+		last := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 1h"))
+		synctest.Wait()
+		check := func(when string, from, limit int, want ...int) []*sessions.Execution {
+			all, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", from, limit)
+			numbers := []int{}
+			for _, e := range all {
+				one, err := m.Execution(t.Context(), sessions.Alice, "s", e.Number())
+				if err != nil || one.Info().Code != e.Info().Code || one.Info().Phase != e.Info().Phase || one.Produced() != e.Produced() {
+					t.Errorf("%s: cell %d is %+v, alone %+v, %v", when, e.Number(), e.Info(), one.Info(), err)
+				}
+				numbers = append(numbers, e.Number())
+			}
+			if err != nil || !slices.Equal(numbers, want) {
+				t.Errorf("%s: of %d from %d on there are %v, want %v (%v)", when, limit, from, numbers, want, err)
+			}
+			return all
+		}
+		all := check("while it runs", -3, 30, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+		check("a part in the store", 2, 3, 2, 3, 4)
+		check("a part in memory", 10, 2, 10, 11)
+		check("none", 12, 5)
+		if before := lateTexts(all[0]); before != "" {
+			t.Errorf("there is late output already: %q", before)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if late := lateTexts(all[0]); late != "afterwards\n" || all[0].Produced() != 1 {
+			t.Errorf("of a cell that is in the store late output is %q", late)
+		}
+		if err := m.Close(t.Context(), sessions.Alice, "s", sessions.CloseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		sessions.WaitFor(t, last)
+		all = check("when it has ended", 1, 30, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+		if late := lateTexts(all[0]); late != "afterwards\n" {
+			t.Errorf("then it is %q", late)
+		}
+	})
+}
+
 // broken is a store that cannot be read.
 type broken struct {
 	*storetest.Memory
@@ -75,6 +132,7 @@ func TestStoreThatCannotBeRead(t *testing.T) {
 	for what, ask := range map[string]func() error{
 		"FirstExecution": func() error { _, err := m.FirstExecution(t.Context(), sessions.Alice, "s"); return err },
 		"ExecutionPage":  func() error { _, err := m.ExecutionPage(t.Context(), sessions.Alice, "s", 1, 5); return err },
+		"ExecutionsFrom": func() error { _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5); return err },
 		"Executions":     func() error { _, err := m.Executions(t.Context(), sessions.Alice, "s", 5); return err },
 		"Execution":      func() error { _, err := m.Execution(t.Context(), sessions.Alice, "s", 1); return err },
 		"Account":        func() error { _, err := m.Account(t.Context(), sessions.Alice, "s"); return err },

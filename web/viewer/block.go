@@ -28,6 +28,9 @@ func (v *Viewer) cellViews(ctx context.Context, o sessions.Owner, id string, fro
 		return nil, err
 	}
 	b := block{v: v, owner: o, id: id, from: from, left: maxBlockBytes}
+	if b.executions, err = v.Sessions.ExecutionsFrom(ctx, o, id, from, to-from+1); err != nil {
+		return nil, err
+	}
 	return b.views(ctx, infos), ctx.Err()
 }
 
@@ -36,8 +39,9 @@ type block struct {
 	v           *Viewer
 	owner       sessions.Owner
 	id          string
-	from        int // the number of its first cell
-	generation  int // of the cell before the one that is made
+	from        int                   // the number of its first cell
+	executions  []*sessions.Execution // its cells, by number, as far as they were read
+	generation  int                   // of the cell before the one that is made
 	generations []sessions.StoredGeneration
 	updates     *updates
 	left        int64 // how much may be read of the cells that have not been read, beside minCellBytes of each
@@ -61,7 +65,7 @@ func (b *block) views(ctx context.Context, infos []sessions.ExecutionInfo) (view
 
 func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView {
 	view := viewOf(info)
-	e, err := b.v.Sessions.Execution(ctx, b.owner, b.id, info.Number)
+	e, err := b.execution(ctx, info.Number)
 	if err != nil {
 		view.Code = render.Code("", info.Code)
 		view.fails(err)
@@ -79,6 +83,15 @@ func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView 
 		view.Unread = inNotebook("more of its output", b.id, info.Number)
 	}
 	return view
+}
+
+// execution is a cell of the block, the error why there is none.
+func (b *block) execution(ctx context.Context, number int) (*sessions.Execution, error) {
+	i, found := slices.BinarySearchFunc(b.executions, number, func(e *sessions.Execution, number int) int { return cmp.Compare(e.Number(), number) })
+	if found {
+		return b.executions[i], nil
+	}
+	return b.v.Sessions.Execution(ctx, b.owner, b.id, number)
 }
 
 func codeOf(e *sessions.Execution, info sessions.ExecutionInfo) template.HTML {

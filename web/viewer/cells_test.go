@@ -13,6 +13,7 @@ import (
 
 	"cellblock/kernels"
 	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 	"cellblock/web/viewer/live"
 )
 
@@ -264,6 +265,22 @@ func TestDisplaysOfOthersAreTold(t *testing.T) {
 	if len(page.displays) != 1 || page.displays[0].Display != displayName(1, "fig") || !strings.Contains(page.displays[0].HTML, "at last") {
 		t.Errorf("of displays is told %+v", page.displays)
 	}
+}
+
+// Of a cell that ended long before the page was opened, what its threads print is told.
+func TestLateOutputIsTold(t *testing.T) {
+	p := newPages(t, func(c *sessions.Config) { c.Store = storetest.NewMemory() })
+	b := p.signIn("ann", all...)
+	lines := ""
+	for i := range 600 { // for a minute, so that some of it comes after the page was opened
+		lines += fmt.Sprintf("late %dms afterwards\n", 100*i)
+	}
+	p.ran("ann", "s", lines)
+	for range keptCells - 1 {
+		p.ran("ann", "s", "print x")
+	}
+	page := &toldPage{cells: map[int]string{}, heads: map[int]string{}, items: map[int][]keyedHTML{}, cursor: fmt.Sprint(keptCells + 1)}
+	b.hear("s", page, func() bool { return strings.Contains(page.cells[1], "afterwards") || len(page.items[1]) > 0 })
 }
 
 // Where a page is far behind, it is told how many cells there are and hears of the last.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"cellblock/internal/fault"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
@@ -152,12 +151,12 @@ func (f *follower) skip(total int) {
 
 // recall remembers the cells before those that are told of: they may have late output.
 func (f *follower) recall(ctx context.Context) {
-	for n := f.top; n > max(0, f.top-keptCells); n-- {
-		e, err := f.v.Sessions.Execution(ctx, f.owner, f.id, n)
-		if err != nil {
-			return // it is forgotten, and those before it are
-		}
-		f.cells[n] = &followed{e: e, final: true, had: e.Produced()}
+	before, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top-keptCells+1, keptCells)
+	if err != nil {
+		return // it hears of what comes now all the same
+	}
+	for _, e := range before {
+		f.cells[e.Number()] = &followed{e: e, final: true, had: e.Produced()}
 	}
 }
 
@@ -167,15 +166,15 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for n := f.top + 1; n <= total; n++ {
-		f.top = n
-		e, err := f.v.Sessions.Execution(ctx, f.owner, f.id, n)
-		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Conflict {
+	if total > f.top {
+		fresh, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top+1, total-f.top)
+		if err != nil {
 			return err
 		}
-		if err == nil {
-			f.cells[n] = &followed{e: e}
+		for _, e := range fresh {
+			f.cells[e.Number()] = &followed{e: e}
 		}
+		f.top = total
 	}
 	for n := f.next; n <= f.top; n++ {
 		if c := f.cells[n]; c != nil {
