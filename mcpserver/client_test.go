@@ -89,4 +89,12 @@ func TestClientIsKeptWithTheCell(t *testing.T) {
 			t.Errorf("cell %d was run by %q", c.Number, c.Caller)
 		}
 	}
+
+	// It knows what it has asked for.
+	if _, restarted := post(call("6", "restart_session", `{"session_id":"s"}`, ""), id...); !strings.Contains(restarted, "Variables are lost, files are kept.") {
+		t.Error(restarted)
+	}
+	if _, third := post(call("7", "execute_python", cell, ""), id...); !strings.Contains(third, "cell 3 · ok") || strings.Contains(third, "restarted") {
+		t.Error(third)
+	}
 }

@@ -165,7 +165,7 @@ func (s *service) restartSession(ctx context.Context, r mcp.CallToolRequest) (*m
 	if err != nil {
 		return toolError(err), nil
 	}
-	info, err := s.Sessions.Restart(ctx, owner, id)
+	info, err := s.Sessions.RestartBy(ctx, owner, id, clientName(ctx))
 	if err != nil {
 		return toolError(err), nil
 	}

@@ -295,6 +295,6 @@ func (r *run) renew(report InterruptReport) {
 		err = s.start()
 	}
 	if restart {
-		r.order.answer(InterruptReport{}, err)
+		s.restarted(*r.order, err)
 	}
 }

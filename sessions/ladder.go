@@ -147,7 +147,7 @@ func (r *run) replace(why string) {
 // did not work, or when one from the pool is there sooner; then the kernel is gone, and the next start takes another one.
 func (s *session) restart(why string) bool {
 	s.transition(Restarting)
-	s.addLoss(why, time.Now())
+	s.replaced = s.addLoss(why, time.Now())
 	if s.manager.pool.has(s.choice) {
 		s.giveAway(restartGrace)
 		return false

@@ -403,7 +403,8 @@ func (m *Manager) Restart(ctx context.Context, o Owner, id string) (Info, error)
 	return m.RestartBy(ctx, o, id, "")
 }
 
-// RestartBy is Restart for a caller (Request.Caller), of whom those are told who lose their variables.
+// RestartBy is Restart for a caller (Request.Caller), of whom those are told who lose their variables. A client that has a name says so
+// itself where it hears of success: its own next cell is not told once more.
 func (m *Manager) RestartBy(ctx context.Context, o Owner, id, caller string) (Info, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
@@ -416,8 +417,12 @@ func (m *Manager) RestartBy(ctx context.Context, o Owner, id, caller string) (In
 		return Info{}, err
 	}
 	defer release()
-	if a := s.send(ctx, order{kind: orderRestart, by: caller}); a.err != nil {
+	a := s.send(ctx, order{kind: orderRestart, by: caller})
+	if a.err != nil {
 		return Info{}, s.orderError(a.err)
+	}
+	if a.news != "" && caller != "" && caller != Person && ctx.Err() == nil {
+		s.knows(caller, a.news)
 	}
 	return s.info(), nil
 }

@@ -56,13 +56,16 @@ func (s *session) explain(death kernels.Death) kernels.Death {
 	return death
 }
 
-// addLoss notes that a generation's kernel is no more. It must be called while that generation still counts.
-func (s *session) addLoss(cause string, at time.Time) {
+// addLoss notes that a generation's kernel is no more, and returns what the next cell is told of that. It must be called while that
+// generation still counts.
+func (s *session) addLoss(cause string, at time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = append(s.news, lossSentence(s.key.id, s.generation, cause, at))
+	sentence := lossSentence(s.key.id, s.generation, cause, at)
+	s.news = append(s.news, sentence)
 	s.loss = cause
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
+	return sentence
 }
 
 // lossTime bounds how long a session that has lost its kernel looks as before to those who list it, while the store does not

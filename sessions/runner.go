@@ -29,6 +29,7 @@ type order struct {
 
 type answer struct {
 	report InterruptReport
+	news   string // of an orderRestart: what the next cell is told of it; empty where it changed nothing
 	err    error
 }
 
@@ -149,9 +150,13 @@ func (s *session) obey(o order) {
 	case orderAsk:
 		o.answer(InterruptReport{}, o.ask())
 	case orderRestart:
-		o.answer(InterruptReport{}, s.renew(restartedBy(o.by)))
+		s.replaced = ""
+		s.restarted(o, s.renew(restartedBy(o.by)))
 	}
 }
+
+// restarted answers an order to restart.
+func (s *session) restarted(o order, err error) { o.reply <- answer{news: s.replaced, err: err} }
 
 // renew gives the session a fresh kernel while no cell runs: in place when there is one to restart. One that has run
 // nothing yet is fresh, so that a restart during the start does not start twice.

@@ -47,6 +47,7 @@ type session struct {
 	gauge     gauge
 	written   written
 	samples   samples // has a lock of its own
+	replaced  string  // what is told of the last restart
 
 	mu          sync.Mutex
 	minted      bool
