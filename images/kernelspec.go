@@ -34,6 +34,7 @@ type kernelJSON struct {
 // extras are what Jupyter's kernelspecs have no place for, under metadata.cellblock. All of it may be left out.
 type extras struct {
 	Transport string   `json:"transport"`
+	Waits     bool     `json:"waits"`
 	Note      string   `json:"note"`
 	Endings   []string `json:"endings"`
 	Variables string   `json:"variables"`
@@ -64,7 +65,7 @@ func ParseKernelspec(folder string, data []byte) (Language, error) {
 	x := k.Metadata.Cellblock
 	l := Language{
 		Name: Name(k.Language), DisplayName: cmp.Or(k.DisplayName, name), Kernel: name,
-		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"),
+		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"), Waits: x.Waits,
 		Env: with(unattended, k.Env), Online: with(online, nil),
 		Note: x.Note, Variables: x.Variables, RunFile: x.RunFile,
 	}

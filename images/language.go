@@ -31,6 +31,8 @@ type Language struct {
 	InterruptMode string
 	// Transport is "ipc", or "tcp" for kernels that know no other.
 	Transport string
+	// Waits tells that the kernel waits while nobody reads its IOPub. Others drop what they cannot send (zmq_setsockopt, ZMQ_XPUB_NODROP).
+	Waits bool
 	// Env is added to the kernel's environment.
 	Env map[string]string
 	// Online is added to that of kernels with a network.

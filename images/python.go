@@ -105,6 +105,7 @@ func Python(interpreter string) Language {
 		Argv:          []string{interpreter, "-c", pythonProgram, "-f", "{connection_file}", "--HistoryManager.enabled=False", "--Completer.use_jedi=False"},
 		InterruptMode: "signal",
 		Transport:     "ipc",
+		Waits:         true,
 		Env: with(unattended, map[string]string{
 			// There is no network: pip says so in two lines, and not after five attempts, or with a page of advice for a system's
 			// administrator.

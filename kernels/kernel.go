@@ -32,6 +32,8 @@ type Kernelspec struct {
 	InterruptMode string `json:"interrupt_mode,omitempty"`
 	// Transport is "ipc" (the default when empty), or "tcp" for kernels that know no other.
 	Transport string `json:"transport,omitempty"`
+	// Waits tells that the kernel waits while nobody reads its IOPub. Others drop what they cannot send.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // Limits bound what a kernel and everything it starts may use. Zero means no limit.

@@ -197,7 +197,7 @@ func runtimeOf(l images.Language) sessions.Runtime {
 func kernelspecOf(l images.Language) kernels.Kernelspec {
 	return kernels.Kernelspec{
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
-		InterruptMode: l.InterruptMode, Transport: l.Transport,
+		InterruptMode: l.InterruptMode, Transport: l.Transport, Waits: l.Waits,
 	}
 }
 

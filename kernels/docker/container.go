@@ -197,7 +197,7 @@ func (p plan) shimConfig() string {
 	c := stream.Config{
 		KernelID: p.spec.ID, Listen: "stdio", AttachKey: p.attachKey,
 		Argv: k.Argv, Env: p.environment(), Dir: workspaceDir, RunDir: kernelDir + "/k",
-		Transport: orElse(k.Transport, "ipc"), InterruptMode: orElse(k.InterruptMode, "signal"),
+		Transport: orElse(k.Transport, "ipc"), InterruptMode: orElse(k.InterruptMode, "signal"), Waits: k.Waits,
 		PatienceMS: p.spec.Patience.Milliseconds(),
 		// The container has them too, but rootless Podman 4.3 ignores what it is told.
 		Rlimits: stream.Rlimits{FileSize: p.spec.Limits.FileSize, Files: p.spec.Limits.Files}, Seccomp: true,

@@ -116,7 +116,7 @@ func (b *bare) start(spec kernels.Spec) (*bareRun, error) {
 	}
 	config, err := json.Marshal(stream.Config{
 		KernelID: spec.ID, Listen: "fd:3", Argv: spec.Kernelspec.Argv, Env: env, Dir: spec.Workspace,
-		RunDir: dir + "/r", Transport: "ipc", Rlimits: stream.Rlimits{FileSize: spec.Limits.FileSize, Files: spec.Limits.Files},
+		RunDir: dir + "/r", Transport: "ipc", Waits: spec.Kernelspec.Waits, Rlimits: stream.Rlimits{FileSize: spec.Limits.FileSize, Files: spec.Limits.Files},
 	})
 	if err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func Node(t testing.TB, language string) (spec kernels.Kernelspec, folder string
 	return kernels.Kernelspec{
 		Name: language, DisplayName: language, Language: language,
 		Argv:          []string{"node", filepath.Join(folder, "kernel.mjs"), "--language", language, "{connection_file}"},
-		InterruptMode: "message", Transport: "ipc",
+		InterruptMode: "message", Transport: "ipc", Waits: true,
 	}, folder
 }
 

@@ -45,7 +45,7 @@ func hostPython() kernels.Kernelspec {
 	l := images.Python(images.PythonInterpreter)
 	return kernels.Kernelspec{
 		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
-		InterruptMode: l.InterruptMode, Transport: l.Transport,
+		InterruptMode: l.InterruptMode, Transport: l.Transport, Waits: l.Waits,
 	}
 }
 

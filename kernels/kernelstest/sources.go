@@ -85,7 +85,7 @@ func terminalKernel(t testing.TB, l images.Language) (kernels.Kernelspec, []stri
 
 func kernelspecOf(l images.Language) kernels.Kernelspec {
 	return kernels.Kernelspec{
-		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env, InterruptMode: l.InterruptMode, Transport: l.Transport,
+		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env, InterruptMode: l.InterruptMode, Transport: l.Transport, Waits: l.Waits,
 	}
 }
 

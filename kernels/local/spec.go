@@ -142,7 +142,7 @@ func (p *Provisioner) shimConfig(spec kernels.Spec, place shimPlace) stream.Conf
 	c := stream.Config{
 		KernelID: spec.ID, Listen: listenFD, Argv: k.Argv, Dir: place.dir, RunDir: place.run, CgroupDir: place.cgroup,
 		Env:       kernelEnv(place.home, searchPath(p.cfg.ReadOnlyPaths), spec.Limits.CPUs, k.Env, spec.Env),
-		Transport: "ipc", InterruptMode: "signal", Rlimits: p.rlimits(spec.Limits),
+		Transport: "ipc", InterruptMode: "signal", Waits: k.Waits, Rlimits: p.rlimits(spec.Limits),
 		PeerOutside: p.cfg.Sandbox != SandboxNone, PatienceMS: spec.Patience.Milliseconds(),
 	}
 	if spec.Egress && p.cfg.Sandbox != SandboxNone { // without a sandbox the network is the host's, and so are its ports

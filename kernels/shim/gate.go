@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -21,8 +22,7 @@ const (
 
 // gate stands between the kernel and the journal. Output of an execution passes until that has produced limit bytes, or
 // while the journal is crowded because nobody fetches it; from there on only the end of each stream is kept, and what
-// comes before it, and whole messages of other kinds, is counted. A whole message first waits for room, as long as
-// somebody fetches: there is no end of it that could be kept. What ends an execution or asks something always passes.
+// comes before it, and whole messages of other kinds, is counted. What ends an execution or asks something always passes.
 // Its methods may be called concurrently.
 type gate struct {
 	journal *journal
@@ -65,6 +65,29 @@ func readLabel(parts [][]byte) (label, bool) {
 	return label{header.MsgType, parent.MsgID}, ok
 }
 
+// isShown tells whether a message is output that passes whole or not at all.
+func isShown(l label) bool {
+	return l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result"
+}
+
+// room waits, until ctx ends, as long as the journal is full and the message would pass if it were not.
+func (g *gate) room(ctx context.Context, ch stream.Channel, parts [][]byte) {
+	if ch != stream.IOPub || g.journal.fits() {
+		return
+	}
+	if l, ok := readLabel(parts); ok && isShown(l) && !g.over(l.parent) {
+		g.journal.room(ctx)
+	}
+}
+
+// over tells whether an execution has reached its limit.
+func (g *gate) over(parent string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.execs[parent]
+	return e != nil && e.over
+}
+
 // message takes one message of the kernel.
 func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	if ch == stream.Control {
@@ -72,10 +95,6 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 		return
 	}
 	l, ok := readLabel(parts)
-	shown := ch == stream.IOPub && (l.msgType == "display_data" || l.msgType == "update_display_data" || l.msgType == "execute_result")
-	if shown {
-		g.journal.room()
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -85,7 +104,7 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 		g.reply(l.parent, parts)
 	case ch == stream.IOPub && l.msgType == "stream":
 		g.stream(g.execution(l.parent), parts)
-	case shown:
+	case ch == stream.IOPub && isShown(l):
 		g.output(g.execution(l.parent), parts)
 	default:
 		if ch == stream.IOPub && l.msgType == "execute_input" && g.meter != nil {

@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -65,11 +66,7 @@ type journal struct {
 func newJournal(cap int64) *journal {
 	j := &journal{cap: cap, first: 1, next: 1}
 	j.changed.L = &j.mu
-	j.wake = time.AfterFunc(time.Hour, func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.tell()
-	})
+	j.wake = time.AfterFunc(time.Hour, j.wakeAll)
 	j.wake.Stop()
 	return j
 }
@@ -129,6 +126,13 @@ func (j *journal) add(e stream.Event) {
 		cost += int64(len(e.Exit.Output) + len(e.Exit.Failed))
 	}
 	j.append(entry{event: &e, cost: cost})
+}
+
+// wakeAll wakes whoever waits.
+func (j *journal) wakeAll() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tell()
 }
 
 // tell wakes the readers. j.mu is held.
@@ -201,13 +205,21 @@ func (j *journal) used() int64 {
 	return j.cost - j.large
 }
 
-// room waits until the journal is not crowded, with all that it keeps, as long as there are readers and they go on.
-func (j *journal) room() {
+// fits tells whether there is room.
+func (j *journal) fits() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.full()
+}
+
+// room waits until the journal is not crowded, with all that it keeps, as long as there are readers and they go on, or until ctx ends.
+func (j *journal) room(ctx context.Context) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.full() || j.readers == 0 || j.stuck {
 		return
 	}
+	defer context.AfterFunc(ctx, j.wakeAll)()
 	acked, over := j.acked, false
 	limit := time.AfterFunc(fetchTime, func() {
 		j.mu.Lock()
@@ -216,7 +228,7 @@ func (j *journal) room() {
 		j.changed.Broadcast()
 	})
 	defer limit.Stop()
-	for j.full() && j.readers > 0 && !over {
+	for j.full() && j.readers > 0 && !over && ctx.Err() == nil {
 		if j.acked != acked {
 			acked = j.acked
 			limit.Reset(fetchTime)

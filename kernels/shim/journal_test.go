@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,9 +105,10 @@ func TestJournalSlowCursor(t *testing.T) {
 func TestJournalRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(10_000)
+		ctx, cancel := context.WithCancel(t.Context())
 		wait := func() time.Duration {
 			start := time.Now()
-			j.room()
+			j.room(ctx)
 			return time.Since(start)
 		}
 		fill(j, 1, 100)
@@ -131,6 +133,11 @@ func TestJournalRoom(t *testing.T) {
 		}
 		_, _ = j.ack(3)
 		fill(j, 1, 20_000)
+		time.AfterFunc(time.Second, cancel)
+		if got, again := wait(), wait(); got != time.Second || again != 0 {
+			t.Errorf("waited %v until the kernel's end, and then %v", got, again)
+		}
+		ctx = t.Context()
 		time.AfterFunc(time.Second, c.close)
 		if got, again := wait(), wait(); got != time.Second || again != 0 {
 			t.Errorf("waited %v for a reader that goes, and then %v", got, again)

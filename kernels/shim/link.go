@@ -43,17 +43,32 @@ type link struct {
 	gate    *gate
 	drops   *drops
 	trimmer *trimmer
+	waits   bool            // the kernel does, while IOPub is not read
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
 	lost    chan error    // gets the first loss
 	drained chan struct{} // closed when IOPub is lost: everything before has been handed on
 	once    sync.Once
 }
 
 func newLink(s *Shim) *link {
-	return &link{gate: s.gate, drops: s.drops, trimmer: &s.trimmer, lost: make(chan error, 1), drained: make(chan struct{})}
+	l := &link{gate: s.gate, drops: s.drops, trimmer: &s.trimmer, waits: s.config.Waits, lost: make(chan error, 1), drained: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
 }
 
-// Message hands a message on.
+// Close ends the connection, and what waits in it.
+func (l *link) Close() error {
+	l.cancel()
+	return l.links.Close()
+}
+
+// Message hands a message on. Output waits for room in the journal where the kernel waits, too: one that does not would lose what it
+// says meanwhile, the end of its cell perhaps.
 func (l *link) Message(ch stream.Channel, parts [][]byte) {
+	if l.waits {
+		l.gate.room(l.ctx, ch, parts)
+	}
 	l.gate.message(ch, parts)
 	l.trimmer.passed(sizeOf(parts))
 }

@@ -248,7 +248,7 @@ func TestLargeMessage(t *testing.T) {
 
 // What is larger than the journal is not given up for what comes after it, nor for another such that comes at once.
 func TestLargerThanTheJournal(t *testing.T) {
-	_, c := ready(t, func(c *stream.Config) { c.JournalBytes = 1 << 20 })
+	_, c := ready(t, func(c *stream.Config) { c.JournalBytes, c.Waits = 1<<20, true })
 	r := c.run(`from IPython.display import display
 for n in 40, 50, 10, 10, 10, 10, 40: display({'text/plain': 'x' * (n << 15)}, raw=True)
 for i in range(100): print(i, flush=True)`)
@@ -263,6 +263,32 @@ for i in range(100): print(i, flush=True)`)
 	}
 	if !slices.Equal(sizes, []int{40, 50, 10, 10, 10, 10, 40}) || r.reply["status"] != "ok" {
 		t.Errorf("%v times 32 KB, %v", sizes, r.reply)
+	}
+}
+
+// Output that waits for its reader holds up no end of its kernel.
+func TestEndWhileOutputWaits(t *testing.T) {
+	_, c := ready(t, func(c *stream.Config) { c.JournalBytes, c.Waits = 1<<20, true })
+	c.noAcks = true
+	large := `from IPython.display import display
+for n in range(4): display({'text/plain': 'x' * (3 << 20)}, raw=True)
+`
+	took := func(end func()) time.Duration {
+		c.find("a large output", func(f frame) bool { return f.size > 1<<20 })
+		start := time.Now()
+		end()
+		return time.Since(start)
+	}
+	c.execute(large + "import time; time.sleep(100)")
+	if got := took(func() { c.call(stream.OpRestart, time.Second) }); got > fetchTime/2 {
+		t.Errorf("a restart took %v", got)
+	}
+	c.noAcks = false
+	c.nudge()
+	c.noAcks = true
+	c.execute(large + "import os; os.kill(os.getpid(), 9)")
+	if got := took(func() { c.event(stream.EventExited) }); got > fetchTime/2 {
+		t.Errorf("a kernel's end was told after %v", got)
 	}
 }
 

@@ -308,6 +308,8 @@ type Config struct {
 	Transport string `json:"transport"`
 	// InterruptMode is "signal" or "message" (kernelspec interrupt_mode).
 	InterruptMode string `json:"interrupt_mode"`
+	// Waits tells that the kernel waits while its IOPub is not read: the shim may let it wait for who reads the journal.
+	Waits bool `json:"waits,omitempty"`
 	// Rlimits are set on the kernel process, not on the shim.
 	Rlimits Rlimits `json:"rlimits"`
 	// Seccomp puts the kernel process under the filter of package seccomp. A shim that runs under it needs that not.
