@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"cellblock/auth"
 	"cellblock/e2e/rig"
 	"cellblock/kernels"
@@ -83,6 +85,7 @@ func TestLongSession(t *testing.T) {
 	}
 	p.press("gg")
 	p.until(inSight(1))
+	eval[int](p, "(async () => { for (let n = 0; n < 8; n++) await new Promise(requestAnimationFrame); return 8 })()") // it has settled there
 	const held = "document.querySelectorAll('.cell').length"
 	for _, part := range []float64{0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95} {
 		// wherever one scrolls to, there are cells before long, and about those that belong there
@@ -99,10 +102,26 @@ func TestLongSession(t *testing.T) {
 	p.press("G")
 	p.until(inSight(longCells))
 	p.open("/s/long#c5000")
-	p.until(inSight(5000))
+	onTop := func(n int) string {
+		return fmt.Sprintf("(r => r?.top > 0 && r.top < 200)(document.querySelector('#c%d')?.getBoundingClientRect())", n)
+	}
+	p.until(onTop(5000))
 	p.press("j")
 	p.until("document.activeElement?.dataset.n === '5001'")
 	p.press("k")
 	p.press("o")
 	p.until("document.querySelector('#c5000.folded')")
+	for n := 5001; n <= 5005; n++ {
+		p.press("j")
+		p.until(fmt.Sprintf("document.activeElement?.dataset.n === '%d'", n))
+	}
+	p.do(chromedp.Reload()) // shows what was there, whatever the address names
+	p.until(onTop(5005))
+	p.open("/")
+	p.do(chromedp.NavigateBack())
+	p.until(onTop(5005))
+	p.press("G")
+	p.until(inSight(longCells))
+	p.do(chromedp.Reload())
+	p.until(inSight(longCells))
 }

@@ -249,27 +249,68 @@ new ResizeObserver(() => { if (following) scrollTo(0, document.documentElement.s
 followButton?.addEventListener('click', () => follow(!following));
 document.addEventListener('cell-run', () => follow(true)); // who runs a cell wants to see what becomes of it
 
-// goTo brings a cell into sight, wherever it is, and makes it the one that keys are about.
-export async function goTo(n) {
-  n = Math.max(Math.min(first, total), Math.min(total, n));
-  if (n < total) follow(false);
-  const block = blockOf(n);
+// reach scrolls to a cell, wherever it is, and again as what is around it is laid out for the first time: until then heights are
+// guesses. Who goes elsewhere meanwhile is not called back.
+const settled = 6; // frames
+let aims = 0, moves = 0;
+async function reach(n, scroll) {
+  const aim = ++aims, block = blockOf(n);
   if (!block.filled) {
     block.node.scrollIntoView();
     await fill(block);
   }
-  const cell = cellOf(n);
-  cell?.focus({preventScroll: true});
-  cell?.scrollIntoView({block: n === total ? 'nearest' : 'start'});
+  const move = moves;
+  for (let frame = 0; frame < settled && aim === aims && move === moves && cellOf(n); frame++) {
+    scroll(cellOf(n), frame);
+    await new Promise(requestAnimationFrame);
+  }
+}
+for (const event of ['wheel', 'touchmove', 'pointerdown', 'keydown']) addEventListener(event, () => moves++, {capture: true, passive: true});
+
+const kept = (n) => Math.max(Math.min(first, total), Math.min(total, n));
+
+// goTo brings a cell into sight and makes it the one that keys are about.
+export function goTo(n) {
+  n = kept(n);
+  if (n < total) follow(false);
+  return reach(n, (cell, frame) => {
+    if (frame === 0) cell.focus({preventScroll: true});
+    cell.scrollIntoView({block: n === total ? 'nearest' : 'start'});
+  });
 }
 
-// current is the number of the cell that keys are about: the one with the focus, or the first in sight.
-function current() {
-  const focused = document.activeElement?.closest?.('.cell');
-  if (focused) return Number(focused.dataset.n);
+// inSight is the first cell in sight.
+function inSight() {
   const top = document.querySelector('.session-bar')?.getBoundingClientRect().bottom ?? 0;
-  for (const cell of list.querySelectorAll('.cell')) if (cell.getBoundingClientRect().bottom > top + 8) return Number(cell.dataset.n) - 1;
-  return total;
+  return [...list.querySelectorAll('.cell')].find((cell) => cell.getBoundingClientRect().bottom > top + 8);
+}
+
+// current is the number of the cell that keys are about: the one with the focus, or the one before the first in sight.
+function current() {
+  const focused = document.activeElement?.closest?.('.cell'), cell = focused ?? inSight();
+  return cell ? Number(cell.dataset.n) - (focused ? 0 : 1) : total;
+}
+
+// A page that is loaded again, or come back to, shows the cell that it showed. How far it was scrolled says nothing about that, because
+// the heights of cells that are not there are guesses.
+history.scrollRestoration = 'manual';
+const left = `left:${base}`;
+addEventListener('pagehide', () => {
+  const cell = following ? null : inSight();
+  try {
+    sessionStorage.setItem(left, JSON.stringify(cell ? {n: Number(cell.dataset.n), top: cell.getBoundingClientRect().top} : {}));
+  } catch { /* then it begins at its end */ }
+});
+
+// leftAt is where the page was left, if it is loaded again or come back to: {n, top}, or {} where it followed.
+function leftAt() {
+  const [{type}] = performance.getEntriesByType('navigation');
+  return type === 'navigate' ? null : JSON.parse(sessionStorage.getItem(left));
+}
+
+function comeBack({n, top}) {
+  follow(false);
+  return reach(kept(n), (cell) => scrollBy(0, cell.getBoundingClientRect().top - top));
 }
 
 keys({
@@ -285,5 +326,8 @@ for (const node of list.querySelectorAll('.block')) adopt(node);
 sayBroken(list);
 const asked = () => Number(location.hash.match(/^#c(\d+)$/)?.[1]);
 addEventListener('hashchange', () => { if (asked()) goTo(asked()); });
-if (asked()) goTo(asked()); else follow(true);
+const before = leftAt();
+if (before?.n) comeBack(before);
+else if (asked() && !before) goTo(asked());
+else follow(true);
 subscribe(`cells:${list.dataset.session}`, list.dataset.after, (event, data) => told[event]?.(data));
