@@ -1,12 +1,6 @@
 # Starts IPython's kernel as `python -m ipykernel_launcher` does, with what the other files beside this one add, except
 # python_variables.py. The program is these in one.
-import sys
-
 from ipykernel.kernelapp import IPKernelApp
-
-
-# Python takes a module for unchanged that is as large as before and was written in the same second. Cells are as fast as that.
-sys.dont_write_bytecode = True
 
 
 class App(IPKernelApp):

@@ -1,9 +1,11 @@
 package images_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"cellblock/kernels/kernelstest"
 )
@@ -83,6 +85,34 @@ loop = asyncio.new_event_loop()
 loop.run_until_complete(cells())
 `
 	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Names of cells' files are taken out of a traceback at once, however long the line of code that is in it: the kernel stands still
+// meanwhile.
+func TestCellsAreNamedAtOnce(t *testing.T) {
+	interpreter, err := exec.LookPath("python3")
+	kernelstest.Need(t, err == nil, "python3")
+	program, err := os.ReadFile("python_traces.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asserts = `
+class compiler:
+    _filename_map = {"/tmp/ipykernel_16/33.py": "1"}
+
+named = with_cells_named(compiler, lambda text: text)
+assert named('File "/tmp/ipykernel_16/33.py", line 1') == 'File "<cell>", line 1'
+assert named("done at /tmp/ipykernel_16/33.py:1, /tmp/ipykernel_16/33.py:2") == "done at <cell>:1, <cell>:2"
+assert named("at /tmp/ipykernel_16/34.py:1") == "at /tmp/ipykernel_16/34.py:1"
+for part in "/", "ab/", "/ipykernel_16", "/ipykernel_16/33", " /ipykernel_16/", "/tmp/ipykernel_16/33.py":
+    line = part * (1_000_000 // len(part))
+    assert named(line) == line
+`
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it takes seconds, and took half an hour
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -7,7 +7,8 @@ import threading
 import traceback
 from asyncio import coroutines, format_helpers
 
-CELL_FILE = re.compile(r"/[^\s\"'<>]*/ipykernel_\d+/\d+\.py")
+# It begins where a word does: a line of the code itself may be one word of a megabyte, with slashes all through it.
+CELL_FILE = re.compile(r"(?<![^\s\"'<>])/[^\s\"'<>]*/ipykernel_\d+/\d+\.py")
 
 
 def with_cells_named(compiler, tell):

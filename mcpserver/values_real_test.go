@@ -36,10 +36,11 @@ func TestRealValues(t *testing.T) {
 	}
 }
 
-// A module that is written again at once, no longer than before, is loaded as it is now.
+// A module that is written again at once, no longer than before, is loaded as it is now, also where a program has loaded it before.
 func TestRealModuleWrittenAgain(t *testing.T) {
 	w := newRealWorld(t)
 	w.run("m", "%%writefile mod.py\nx = 'v1'").expect(t, false)
+	w.run("m", "!python3 -c 'import mod; print(mod.x)'").expect(t, false, "v1")
 	w.run("m", "import importlib, mod, os\nmod.x").expect(t, false, "'v1'")
 	w.run("m", "at = os.stat('mod.py').st_mtime\nopen('mod.py', 'w').write(\"x = 'v2'\\n\")\nos.utime('mod.py', (at, at))\nimportlib.reload(mod).x").expect(t, false, "'v2'")
 }
