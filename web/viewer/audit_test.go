@@ -75,7 +75,7 @@ func TestWhatPeopleOpenIsAudited(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %s", e.Subject, e.Event, e.Tool, e.Status, e.Session, strings.Join(e.Files, " "))))
 	}
 	want := []string{
-		"ann called write_file  s", "ann answered write_file ok s",
+		"ann called write_file  s a.txt", "ann answered write_file ok s a.txt",
 		"eve answered sign_in ok", "denied sign_in unauthenticated", "denied sign_in unauthenticated",
 		"ann answered open_session ok s", "ann answered download_notebook ok s", "ann answered download_file ok s a.txt", "ann answered preview_file ok s a.txt",
 		"bob answered open_session not_found s", "bob answered download_notebook not_found s", "bob answered GET /s/{id}/cells not_found s",

@@ -164,13 +164,13 @@ func (v *Viewer) uploadPart(w http.ResponseWriter, r *http.Request, who visit) e
 // uploaded puts a file in its place of which all parts have come.
 func (v *Viewer) uploaded(w http.ResponseWriter, r *http.Request, who visit) error {
 	var file struct {
-		Path, Word string
-		Size       int64
+		Word string
+		Size int64
 	}
 	if err := readJSON(r, &file); err != nil {
 		return err
 	}
-	e, created, err := v.Sessions.FinishFile(r.Context(), who.owner, r.PathValue("id"), file.Path, file.Word, file.Size)
+	e, created, err := v.Sessions.FinishFile(r.Context(), who.owner, r.PathValue("id"), r.URL.Query().Get("path"), file.Word, file.Size)
 	if err != nil {
 		return err
 	}
@@ -179,14 +179,11 @@ func (v *Viewer) uploaded(w http.ResponseWriter, r *http.Request, who visit) err
 
 // deleteFile deletes a file, or a folder with all that is in it if that is said.
 func (v *Viewer) deleteFile(w http.ResponseWriter, r *http.Request, who visit) error {
-	var file struct {
-		Path      string
-		Recursive bool
-	}
-	if err := readJSON(r, &file); err != nil {
+	var how struct{ Recursive bool }
+	if err := readJSON(r, &how); err != nil {
 		return err
 	}
-	e, err := v.Sessions.DeleteFile(r.Context(), who.owner, r.PathValue("id"), file.Path, file.Recursive)
+	e, err := v.Sessions.DeleteFile(r.Context(), who.owner, r.PathValue("id"), r.URL.Query().Get("path"), how.Recursive)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func TestFiles(t *testing.T) {
 	b.want(400, "POST", to+"-1", []byte("x"))
 	b.want(400, "POST", to+"7", bytes.Repeat([]byte("x"), maxPart+1))
 	b.want(200, "POST", to+"7", []byte("1,Bern\n"))
-	b.want(409, "POST", "/s/s/uploaded", map[string]any{"path": "data/a.csv", "word": "w", "size": 5})
-	b.want(200, "POST", "/s/s/uploaded", map[string]any{"path": "data/a.csv", "word": "w", "size": 14})
+	b.want(409, "POST", "/s/s/uploaded?path=data/a.csv", map[string]any{"word": "w", "size": 5})
+	b.want(200, "POST", "/s/s/uploaded?path=data/a.csv", map[string]any{"word": "w", "size": 14})
 	put(t, b, "s", "empty.txt", "")
 
 	if got := b.want(200, "GET", "/s/s/files", nil); !strings.Contains(got, `data-open="data"`) || strings.Contains(got, "a.csv") {
@@ -49,12 +49,12 @@ func TestFiles(t *testing.T) {
 			b.want(400, "GET", "/s/s/"+at+q, nil)
 		}
 		b.want(400, "POST", "/s/s/upload"+q+"&word=w&offset=0", []byte("x"))
-		b.want(400, "POST", "/s/s/delete", map[string]any{"path": path})
+		b.want(400, "POST", "/s/s/delete"+q, map[string]any{})
 	}
-	if w := b.send("POST", "/s/s/delete", map[string]any{"path": "data"}); w.Code < 400 {
+	if w := b.send("POST", "/s/s/delete?path=data", map[string]any{}); w.Code < 400 {
 		t.Errorf("a folder with files went without being asked for: %s", w.Body)
 	}
-	b.want(200, "POST", "/s/s/delete", map[string]any{"path": "data", "recursive": true})
+	b.want(200, "POST", "/s/s/delete?path=data", map[string]any{"recursive": true})
 	b.want(404, "GET", "/s/s/download?path=data/a.csv", nil)
 }
 

@@ -157,7 +157,7 @@ func (b *browser) ended(id string, number int) sessions.ExecutionInfo {
 
 func put(t *testing.T, b *browser, id, path, content string) {
 	t.Helper()
-	query := "?path=" + url.QueryEscape(path) + "&word=w&offset=0"
-	b.want(200, "POST", "/s/"+id+"/upload"+query, []byte(content))
-	b.want(200, "POST", "/s/"+id+"/uploaded", map[string]any{"path": path, "word": "w", "size": len(content)})
+	query := "?path=" + url.QueryEscape(path)
+	b.want(200, "POST", "/s/"+id+"/upload"+query+"&word=w&offset=0", []byte(content))
+	b.want(200, "POST", "/s/"+id+"/uploaded"+query, map[string]any{"word": "w", "size": len(content)})
 }

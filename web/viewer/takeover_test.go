@@ -45,8 +45,8 @@ func TestWhoMayTakeOver(t *testing.T) {
 		{"GET /s/{id}/picture", "?path=a.txt", nil, filesRead, 400},
 		{"GET /s/{id}/download", "?path=a.txt", nil, filesRead, 200},
 		{"POST /s/{id}/upload", "?path=b.txt&word=w&offset=0", []byte("x"), filesWrite, 200},
-		{"POST /s/{id}/uploaded", "", map[string]any{"path": "b.txt", "word": "w", "size": 1}, filesWrite, 200},
-		{"POST /s/{id}/delete", "", map[string]any{"path": "b.txt"}, filesWrite, 200},
+		{"POST /s/{id}/uploaded", "?path=b.txt", map[string]any{"word": "w", "size": 1}, filesWrite, 200},
+		{"POST /s/{id}/delete", "?path=b.txt", map[string]any{}, filesWrite, 200},
 	}
 	put(t, p.signIn("ann", all...), "s", "a.txt", "text")
 	known := map[string]bool{}

@@ -80,7 +80,7 @@ class Files extends Part {
     const what = folder ? 'The folder and all that is in it are' : 'The file is';
     if (!await confirm(`Delete ${path}?`, `${what} gone for good.`, 'Delete')) return;
     await attempt(async () => {
-      await post(`/s/${this.id}/delete`, {path, recursive: folder});
+      await post(`/s/${this.id}/delete?path=${encodeURIComponent(path)}`, {recursive: folder});
       tell(`${path} is deleted.`);
     });
     await this.load();

@@ -37,6 +37,6 @@ export class Uploads {
       at += part.size;
       progress.value = at;
     } while (at < file.size);
-    await post(`/s/${this.id}/uploaded`, {path, word, size: file.size});
+    await post(`/s/${this.id}/uploaded?path=${encodeURIComponent(path)}`, {word, size: file.size});
   }
 }
