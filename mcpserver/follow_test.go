@@ -169,7 +169,7 @@ func TestServerStopsDuringACall(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, w *world) {
 		time.AfterFunc(3*time.Second, func() { _ = w.service.Sessions.Shutdown(context.Background()) })
-		w.run("s", "print a\nwait").expect(t, true, "a\nThe server is shutting down while this cell ran. Variables are lost")
+		w.run("s", "print a\nwait").expect(t, true, "a\nThe server was stopped while this cell ran. Variables are lost")
 	})
 }
 

@@ -42,7 +42,7 @@ func TestAccount(t *testing.T) {
 
 	m = sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store.Another(), dir))
 	a = account(t, m, "s")
-	if a.State != sessions.Closed || a.Executions != 3 || !strings.Contains(a.Why, "shutting down") || a.Generations[1].Ended.IsZero() {
+	if a.State != sessions.Closed || a.Executions != 3 || !strings.Contains(a.Why, "the server was stopped") || a.Generations[1].Ended.IsZero() {
 		t.Errorf("of a session that has ended: %+v", a)
 	}
 	if all, err := m.Accounts(t.Context(), sessions.Alice); err != nil || len(all) != 1 || all[0].ID != "s" || all[0].State != sessions.Closed {

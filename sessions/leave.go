@@ -21,8 +21,8 @@ func (m *Manager) Leave(ctx context.Context) (left int, err error) {
 	return m.left, err
 }
 
-// stopping is why sessions end with the process.
-const stopping = "the server is shutting down"
+// stopping is why sessions end with the process, as it is told afterwards.
+const stopping = "the server was stopped"
 
 // leave ends the session in this process and leaves its kernel running, if that is wanted and can be. One whose kernel has
 // ended, and that nobody has told of that yet, is left as well: the next process tells why.

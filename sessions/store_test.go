@@ -70,7 +70,7 @@ func TestHistoryGoesOnAfterARestart(t *testing.T) {
 	if e.Number() != 4 || e.Generation() != 2 || r.Unsaved != nil {
 		t.Errorf("the next cell is %d in generation %d, unsaved: %v", e.Number(), e.Generation(), r.Unsaved)
 	}
-	if p := e.Preamble(); !strings.Contains(p, "shutting down") || !strings.Contains(p, "variables") {
+	if p := e.Preamble(); !strings.Contains(p, "the server was stopped") || !strings.Contains(p, "variables") {
 		t.Errorf("it is told %q", p)
 	}
 	infos, err = m.Executions(t.Context(), sessions.Alice, "s", 10)

@@ -179,10 +179,15 @@ func newShown(id string, info sessions.ExecutionInfo) *shown {
 	return s
 }
 
-// renumber takes notice of the number that the kernel gave a cell.
+// renumber takes notice of the number that the kernel gave a cell, which is known when the cell has ended. Errors name it.
 func (s *shown) renumber(info sessions.ExecutionInfo) {
-	if count := info.Result.ExecutionCount; count > 0 {
-		s.shift = info.Number - count
+	count := info.Result.ExecutionCount
+	if count <= 0 || s.shift == info.Number-count {
+		return
+	}
+	s.shift = info.Number - count
+	for _, it := range s.items {
+		it.changed = it.changed || it.out.Error != nil
 	}
 }
 

@@ -154,6 +154,24 @@ func TestShownIsBounded(t *testing.T) {
 	}
 }
 
+// An error that came before its cell's end names the cell by the session's number once the kernel's is known.
+func TestErrorsAreRenumbered(t *testing.T) {
+	s := newShown("s", sessions.ExecutionInfo{Number: 11, Generation: 2})
+	feed(s, printed("stdout", "a"), kernels.Output{Kind: kernels.OutputError, Error: &kernels.ExecError{
+		Name: "NameError", Value: "x", Traceback: []string{"\x1b[31mNameError\x1b[39m  Traceback (most recent call last)", "\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 1\x1b[39m\n\x1b[32m----> 1\x1b[39m x"},
+	}})
+	s.take()
+	s.renumber(sessions.ExecutionInfo{Number: 11, Result: sessions.Result{Result: kernels.Result{ExecutionCount: 1}}})
+	_, changed, _ := s.take()
+	if len(changed) != 1 || changed[0].Key != "1" || !strings.Contains(string(s.html(changed[0])), "In[11]") {
+		t.Errorf("%d items are told again: %s", len(changed), seen(s))
+	}
+	s.renumber(sessions.ExecutionInfo{Number: 11, Result: sessions.Result{Result: kernels.Result{ExecutionCount: 1}}})
+	if _, changed, _ := s.take(); len(changed) != 0 {
+		t.Errorf("%d items are told once more", len(changed))
+	}
+}
+
 // Streams that take turns all the time are a text that folds, whether they are read at once or one by one.
 func TestManyTurnsFold(t *testing.T) {
 	var s shown
