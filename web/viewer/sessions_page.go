@@ -167,7 +167,7 @@ func pastRow(s sessions.StoredSession, info sessions.Info, who visit) sessionRow
 func infoOf(s sessions.StoredSession) sessions.Info {
 	return sessions.Info{
 		ID: s.ID, Choice: sessions.Choice{Language: s.Language, Profile: s.Profile, Image: s.Image}, State: sessions.Closed, Generation: s.Generations, Executions: s.Executions,
-		Created: s.Created, LastUsed: s.Used,
+		Created: s.Created, LastUsed: s.Used, Lost: s.Why,
 	}
 }
 
