@@ -220,7 +220,7 @@ func (l *launch) explain(ctx context.Context, err error) error {
 	case errors.Is(err, errExited):
 		status, logs := l.handle.Status(), strings.TrimSpace(l.handle.Logs(ctx))
 		return fault.New(fault.Unavailable, "the kernel's container ended at once (exit code %d%s): %s", status.Code, status.Signal, logs).
-			WithHint("Check that the image %s can run %s. If another version of cellblock built it, build it again: make image.", l.spec.Image, l.spec.Kernelspec.Argv[0])
+			WithHint("Check that the image %s can run %s, and that cellblock-shim is of the same version as cellblock.", l.spec.Image, l.spec.Kernelspec.Argv[0])
 	case cutOff(err):
 		return fault.New(fault.Unavailable, "the container engine at %s went away during a launch: %w", l.e.host, err).
 			WithHint("Look whether the engine runs; what the launch had begun is cleared up once it answers.")

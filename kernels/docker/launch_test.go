@@ -264,7 +264,7 @@ func TestLaunchThatFails(t *testing.T) {
 			text   []string
 		}{
 			"no such image": {func(s *kernels.Spec) { s.Image = "cellblock-nothing:never" }, fault.Unavailable, []string{"cellblock-nothing:never", "make image"}},
-			"shim ends":     {func(s *kernels.Spec) { s.Env = map[string]string{"STANDIN": "broken"} }, fault.Unavailable, []string{"ended at once", "exit code 7", "broken, as I was told to be", "make image"}},
+			"shim ends":     {func(s *kernels.Spec) { s.Env = map[string]string{"STANDIN": "broken"} }, fault.Unavailable, []string{"ended at once", "exit code 7", "broken, as I was told to be", "the same version"}},
 			"no workspace":  {func(s *kernels.Spec) { s.Workspace += "/not/there" }, fault.Invalid, []string{"/not/there"}},
 			"bad id":        {func(s *kernels.Spec) { s.ID = "../../etc" }, fault.Invalid, []string{"../../etc"}},
 			"no argv":       {func(s *kernels.Spec) { s.Kernelspec.Argv = nil }, fault.Invalid, nil},
