@@ -38,13 +38,23 @@ func TestEndOfALongPage(t *testing.T) {
 			}
 			p.until("document.querySelector('.panel').getBoundingClientRect().top >= document.querySelector('.session-bar').getBoundingClientRect().bottom")
 		}
-		eval[bool](p, "(scrollTo(0, scrollY - 600), true)")
+		eval[bool](p, "(dispatchEvent(new WheelEvent('wheel', {deltaY: -600})), scrollTo(0, scrollY - 600), true)")
 		p.until("document.querySelector('#follow').ariaPressed === 'false'")
 		p.do(chromedp.Focus("#code", chromedp.ByQuery))
 		p.write("'my own'")
 		p.key("Enter", shift)
 		p.untilText(fmt.Sprintf("#c%d .outputs", 7+i), "my own")
 		p.until(inSight(fmt.Sprintf("#c%d .outputs", 7+i)))
+	}
+	p.write("input('Who? ')\nfor i in range(30): print('said', i)")
+	p.key("Enter", shift)
+	p.until("document.activeElement.id === 'prompt-line'")
+	p.write("Ada")
+	p.key("Enter") // the prompt goes, which makes the page shorter
+	p.untilText("#c10 .outputs", "said 29")
+	p.until("document.querySelector('#prompt').hidden && document.documentElement.scrollHeight - innerHeight - scrollY < 2")
+	if !eval[bool](p, "document.querySelector('#follow').ariaPressed === 'true'") {
+		t.Error("it follows no more")
 	}
 }
 

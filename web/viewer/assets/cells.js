@@ -239,13 +239,23 @@ export function follow(on) {
   followButton?.setAttribute('aria-pressed', String(on));
   if (on) scrollTo(0, document.documentElement.scrollHeight);
 }
+// Who scrolls up stops following. A page that gets shorter, as a prompt goes, moves as well, though nobody scrolls.
+let lastHeight = 0, pushed = false;
+const pushes = ({type, deltaY, key, target}) => type === 'touchmove' || deltaY < 0 ||
+  ['ArrowUp', 'PageUp', 'Home', ' '].includes(key) && !target.matches?.('input, textarea');
+for (const event of ['wheel', 'touchmove', 'keydown']) addEventListener(event, (event) => { pushed ||= pushes(event); }, {passive: true});
 addEventListener('scroll', () => {
+  const {scrollHeight} = document.documentElement;
   if (scrollY < lastTop - 4 && toEnd() > 60) {
-    if (following) follow(false);
+    if (following && (pushed || scrollHeight === lastHeight)) follow(false);
   } else if (!following && scrollY > lastTop && toEnd() < 8) follow(true);
-  lastTop = scrollY;
+  [lastTop, lastHeight, pushed] = [scrollY, scrollHeight, false];
 }, {passive: true});
-new ResizeObserver(() => { if (following) scrollTo(0, document.documentElement.scrollHeight); }).observe(list);
+new ResizeObserver(() => {
+  if (!following) return;
+  scrollTo(0, document.documentElement.scrollHeight);
+  [lastTop, lastHeight] = [scrollY, document.documentElement.scrollHeight];
+}).observe(document.body);
 followButton?.addEventListener('click', () => follow(!following));
 document.addEventListener('cell-run', () => follow(true)); // who runs a cell wants to see what becomes of it
 
