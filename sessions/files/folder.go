@@ -137,31 +137,49 @@ func pointsTo(name, target string) (to string, inside bool) {
 	return to, !path.IsAbs(target) && to != ".." && !strings.HasPrefix(to, "../")
 }
 
-// maxLinks is how many links one path may lead through.
-const maxLinks = 40
+// Bounds of one path through absolute links: how many names are looked at on the way, and how many parts it may have, each of
+// which is opened for each name.
+const (
+	maxSteps = 400
+	maxParts = 64
+)
 
 // behindLinks returns where a path leads to if absolute links into the workspace are followed, as code sees them: an
-// os.Root follows none that are absolute. It is only where to look: what is opened is opened through the root. The error is
-// that of a path through too many links.
+// os.Root follows none that are absolute. It is only where to look: what is opened is opened through the root. The path itself
+// is returned where that is not told by the links' texts alone. The error is that of a path through too many links.
 func (f *Folder) behindLinks(name string) (string, error) {
-	at, from, links := name, 0, 0 // at[:from] leads through no link
-	for from <= len(at) {
+	at, from := name, 0 // at[:from] leads through no link
+	for range maxSteps {
+		if from > len(at) {
+			return at, nil
+		}
+		if strings.Count(at, "/") >= maxParts {
+			return name, nil
+		}
 		end := from + strings.IndexByte(at[from:]+"/", '/')
 		target, err := f.root.Readlink(at[:end])
-		if err != nil {
+		switch {
+		case errors.Is(err, syscall.EINVAL): // no link
 			from = end + 1
 			continue
+		case err != nil: // who opens it hears of it
+			return at, nil
 		}
 		to, inside := pointsTo(at[:end], target)
-		switch {
-		case !inside:
+		if !inside || climbs(target) {
 			return name, nil
-		case links == maxLinks:
-			return name, syscall.ELOOP
 		}
-		at, from, links = path.Join(to, at[end:]), 0, links+1
+		at, from = path.Join(to, at[end:]), 0
 	}
-	return at, nil
+	return name, syscall.ELOOP
+}
+
+// climbs tells whether a link's target has ".." behind another part, whose folder is another one if that part is a link, too.
+func climbs(target string) bool {
+	for strings.HasPrefix(target, "../") {
+		target = strings.TrimLeft(target[2:], "/")
+	}
+	return target != ".." && slices.Contains(strings.Split(target, "/"), "..")
 }
 
 func kindOf(mode fs.FileMode) Kind {
@@ -270,7 +288,7 @@ func explain(name string, err error) error {
 		return fault.New(fault.NotFound, "there is no %q in the session's workspace", name).
 			WithHint("list_files names what there is")
 	case escapes(err):
-		return fault.New(fault.Invalid, "%q is or lies behind a link that leads out of the workspace, which is not followed", name).
+		return fault.New(fault.Invalid, "%q is or lies behind a link that is absolute or leads out of the workspace, which is not followed here", name).
 			WithHint("name the file itself, relative to %s", Inside)
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Conflict, "%q cannot be reached, because its permissions or its folder's forbid it", name).

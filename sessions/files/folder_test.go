@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"cellblock/internal/fault"
 )
@@ -145,6 +146,89 @@ func TestRefusals(t *testing.T) {
 	}
 	if b, err := os.ReadFile(secret); string(b) != "secret" {
 		t.Errorf("beside the workspace: %q %v", b, err)
+	}
+}
+
+// A link is followed to where code sees it lead, or not at all: what ".." leads to behind a link is not told by a text.
+func TestLinksLeadWhereCodeSeesThem(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	put(t, filepath.Join(dir, "x"), "wrong")
+	put(t, filepath.Join(dir, "sub/x"), "right")
+	put(t, filepath.Join(dir, "sub/deep/y"), "right")
+	for name, target := range map[string]string{
+		"d": "sub/deep", "l": "/workspace/d/../x", "top": "/workspace", "rel": "d/../x", "sub/deep/up": "../x", "sub/deep/far": ".././deep/../x", "sub/home": "..", "round": "/workspace/round",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refused = `is or lies behind a link that is absolute or leads out of the workspace, which is not followed here`
+	for name, want := range map[string]string{
+		"rel": "right", "d/up": "right", "top/d/up": "right", "top/d/y": "right", "top/sub/x": "right", "top/sub/home/sub/x": "right", "l": refused, "top/rel": refused, "top/d/far": refused,
+	} {
+		if got := read(t, f, name); got != want && !strings.Contains(got, want) || want == refused && !strings.Contains(got, "name the file itself") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	// Whatever else may be asked of such a path is told the same.
+	_, _, written := f.Write("top/new", nil)
+	_, described := f.Stat("top/x")
+	_, listed := f.List(Query{Path: "top/sub"})
+	_, deleted := f.Delete("top/x", false)
+	_, _, round := f.Write("round/x", nil)
+	for i, err := range []error{written, described, listed, deleted, round} {
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), refused) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// Links of user code's making hold nobody up, however deep they lead and however many there are: these would take minutes.
+func TestLinksAreFollowedWithinBounds(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	at, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const depth = 2000
+	deep := Inside + "/" + strings.Repeat("a/", depth)
+	for range depth {
+		if err := at.Mkdir("a", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := at.OpenRoot("a")
+		at.Close()
+		if at = next; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 39 {
+		if err := at.Symlink(deep+strconv.Itoa(i+1), strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at.Close()
+	chain := Inside + "/short/" + strings.Repeat("./", 30)
+	for name, target := range map[string]string{"one": deep + "x", "chain": deep + "0", "short": ".", "circle": chain + "circle", "in": Inside + "/file"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, filepath.Join(dir, "file"), "x")
+	if got := read(t, f, "short/in"); got != "x" {
+		t.Error(got)
+	}
+	start := time.Now()
+	for name, want := range map[string]string{"one": "name the file itself", "chain": "name the file itself", "circle": "in a circle", "in/" + strings.Repeat("b/", 400): "name the file itself"} {
+		if got := read(t, f, name); !strings.Contains(got, want) {
+			t.Errorf("%.20s: %s", name, got)
+		}
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if _, err := f.Delete("a", true); err != nil {
+		t.Error(err)
 	}
 }
 
