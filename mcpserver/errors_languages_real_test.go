@@ -71,6 +71,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a file that is not there", "readRDS('nothere.rds')", "[stderr]\nWarning message in gzfile(file, \"rb\"):\n“cannot open compressed file 'nothere.rds', probable reason 'No such file or directory'”\n" +
 			"Error in gzfile(file, \"rb\"): cannot open the connection\nHint: " + filesHint("list.files()")},
 		{"an error of the user's", "stop(\"cannot open file 'x': No such file or directory\")", "Error: cannot open file 'x': No such file or directory"},
+		{"what programs print", "status <- system('echo out; echo err >&2; exit 3'); status\nsystem2('echo', c('a', 'b'))\nsystem('echo c', intern = TRUE)",
+			"out\nerr\n[1] 3\na b\n[1] \"c\""},
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})

@@ -53,6 +53,31 @@ local({
     })
   })
 
+  # What programs print would go to the kernel's own output, which is nobody's. It is shown when they have ended, or are stopped.
+  showing <- function(run) {
+    file <- tempfile("printed")
+    on.exit({
+      lines <- if (file.exists(file)) readLines(file, warn = FALSE, skipNul = TRUE)
+      unlink(file)
+      cat(paste0(iconv(lines, "", "UTF-8", sub = "byte"), "\n", recycle0 = TRUE), sep = "")
+    })
+    invisible(run(file))
+  }
+  replace_in_package("base", "system", local({
+    run <- base::system
+    function(command, intern = FALSE, ignore.stdout = FALSE, ignore.stderr = FALSE, wait = TRUE, ...) {
+      if (isTRUE(intern) || !isTRUE(wait) || !is.character(command)) return(run(command, intern, ignore.stdout, ignore.stderr, wait, ...))
+      showing(function(file) run(paste0("exec >", file, " 2>&1\n", command), FALSE, ignore.stdout, ignore.stderr, TRUE, ...))
+    }
+  }))
+  replace_in_package("base", "system2", local({
+    run <- base::system2
+    function(command, args = character(), stdout = "", stderr = "", stdin = "", input = NULL, env = character(), wait = TRUE, ...) {
+      if (!isTRUE(wait) || !identical(stdout, "")) return(run(command, args, stdout, stderr, stdin, input, env, wait, ...))
+      showing(function(file) run(command, args, file, if (identical(stderr, "")) file else stderr, stdin, input, env, TRUE, ...))
+    }
+  }))
+
   kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
   executor <- kernel$executor
   send <- executor$send_response
