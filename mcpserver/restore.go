@@ -71,7 +71,7 @@ func (s *service) lostHint(ctx context.Context, e *sessions.Execution) string {
 	if !found {
 		return ""
 	}
-	return fmt.Sprintf("%s was set by cell %d, on a kernel that is no more, and was lost with it: restore_session(session_id=%q, generation=%d) runs "+
+	return fmt.Sprintf("%s seems to have been set by cell %d, on a kernel that is no more, and lost with it: restore_session(session_id=%q, generation=%d) runs "+
 		"the cells of that kernel again.", name, setBy.Number, e.SessionID(), setBy.Generation)
 }
 

@@ -44,8 +44,16 @@ func givesMeaning(name string) *regexp.Regexp {
 		`|^\s*(?:[\w.]+\s*,\s*)*` + name + `\s*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
 }
 
+// setsAtTop finds code that gives a name a meaning for the whole session, as far as a line's beginning tells: neither a function's own
+// variables, nor those of a comprehension, nor arguments.
+func setsAtTop(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(?:import|from|async\s+def|def|class|function|const|let|var|for)\b[^\n#("'` + "`" + `=]*[\s,{]` + name + `\b` +
+		`|^(?:[\w.]+[ \t]*,[ \t]*)*` + name + `[ \t]*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
+}
+
 // LostName finds, for an owner's cell that failed because a name has no meaning, the last successful cell of an earlier kernel of the
-// session that gave it one. It is false where there is none, and where that cell has been run again since, or cannot be read.
+// session that seems to have given it one. It is false where there is none, where the name has a meaning again, or that cell would not
+// be run again, and where that cannot be read.
 func (m *Manager) LostName(ctx context.Context, o Owner, e *Execution) (name string, setBy ExecutionInfo, found bool) {
 	failed := e.Info()
 	if failed.Generation < 2 || failed.Result.Status != kernels.StatusError || failed.Result.Error == nil {
@@ -60,14 +68,14 @@ func (m *Manager) LostName(ctx context.Context, o Owner, e *Execution) (name str
 	if err != nil {
 		return "", setBy, false
 	}
-	sets := givesMeaning(name)
+	sets := setsAtTop(name)
 	for _, c := range slices.Backward(cells) {
 		switch {
-		case c.Number >= failed.Number || c.Result.Status != kernels.StatusOK || !sets.MatchString(c.Code):
-		case c.Generation == failed.Generation: // set here, and taken away again
+		case c.Number == failed.Number || c.Result.Status != kernels.StatusOK || !sets.MatchString(c.Code):
+		case c.Generation >= failed.Generation: // set here, and taken away again, or there again by now
 			return "", setBy, false
 		default:
-			return name, c, true
+			return name, c, !m.asked(ctx, o, e.SessionID(), c.Number) // what reads input is not run again
 		}
 	}
 	return "", setBy, false

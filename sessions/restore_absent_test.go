@@ -34,3 +34,24 @@ func TestWhoSetWhatIsMissing(t *testing.T) {
 	}
 	(&RestoreReport{}).whoSetWhatIsMissing(nil)
 }
+
+// A cell is said to have set a name only where a line's beginning says so: to run all cells again for nothing is dear.
+func TestSetsAtTop(t *testing.T) {
+	for code, name := range map[string]string{
+		"import numpy as np, matplotlib.pyplot as plt": "plt", "import os, time": "time",
+		"from math import sin, sqrt": "sqrt", "a, b = 1, 2": "b", "1/1\ndef f(x): return x": "f", "async def g(): pass": "g",
+		"for i, row in rows: pass": "row", "const total = 3": "total", "d <- 1": "d", "class A: pass": "A", "df = read()": "df",
+	} {
+		if !setsAtTop(name).MatchString(code) {
+			t.Errorf("%s is not set by %q", name, code)
+		}
+	}
+	for code, name := range map[string]string{
+		"plt.plot(xs,\n    color='red')": "color", "[x*x for x in range(3)]": "x", "def f():\n    total = 1": "total", "# import pandas as df": "df",
+		"print('a class is there')": "is", "x == 1": "x", "def f(y): return y": "y", "y = [n for n in range(3)]": "n", "print(max)": "max",
+	} {
+		if setsAtTop(name).MatchString(code) {
+			t.Errorf("%s is not set by %q", name, code)
+		}
+	}
+}
