@@ -39,6 +39,7 @@ type app struct {
 	troubles   troublesTold
 	metrics    *metrics.Metrics // nil: nothing is counted
 	started    time.Time
+	refused    *mcpserver.Limiter // bounds what the audit log is told of calls that are refused
 }
 
 // access says who a call is made for and what it may do.
@@ -61,7 +62,7 @@ func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (
 	if err != nil {
 		return nil, err
 	}
-	a := &app{logger: logger, slot: place, started: time.Now()}
+	a := &app{logger: logger, slot: place, started: time.Now(), refused: mcpserver.NewLimiter(toldPerMinute, toldAtOnce)}
 	if err := a.start(ctx, cfg, who); err != nil {
 		if ctx.Err() != nil { // whatever was being looked for was not looked for to the end
 			err = fault.New(fault.Cancelled, "stopped before it was ready")

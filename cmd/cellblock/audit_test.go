@@ -115,7 +115,8 @@ func TestDeniedCallsAreAudited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Shutdown(context.Background())
-	a.mcp = mcpserver.Config{Sessions: manager, Owner: tokenOwner, Limiter: mcpserver.NewLimiter(1, 4)}
+	a.mcp = mcpserver.Config{Sessions: manager, Owner: tokenOwner, Limiter: mcpserver.NewLimiter(1, 1)}
+	a.refused = mcpserver.NewLimiter(1, 4)
 	a.access = mcpserver.NewAccess(a.mcp)
 	ctx := auth.NewContext(context.Background(), auth.Principal{Issuer: "i", Subject: "ann", Scopes: []string{mcpserver.ScopeRead}})
 	file := transport.Call{Method: "resources/read", URI: "cellblock://sessions/s/files/a.txt"}
