@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -91,8 +92,8 @@ func (b bounds) spaceHint(text string) string {
 }
 
 // noProcess is what programs print that cannot start another process or thread: Python, Bash, Node, R, and libraries of threads.
-var noProcess = []string{"can't start new thread", "fork: retry: Resource temporarily unavailable", "fork: Resource temporarily unavailable",
-	"pthread_create failed", "unable to fork"}
+var noProcess = regexp.MustCompile(`(?m)(?:^|Error: )can't start new thread\s*$|fork: (?:retry: )?Resource temporarily unavailable|` +
+	`pthread_create failed.*: Resource temporarily unavailable|unable to fork, possible reason`)
 
 // processHint says what to do where no further process or thread could be started.
 func (b bounds) processHint() string {
@@ -104,7 +105,7 @@ func (b bounds) processHint() string {
 
 // roomHint says what to do where a text tells of no room for what it tried, on a disk or among the processes.
 func (b bounds) roomHint(text string) string {
-	if containsAny(text, noProcess) {
+	if noProcess.MatchString(text) {
 		return b.processHint()
 	}
 	return b.spaceHint(text)

@@ -50,7 +50,8 @@ func TestHintWhereThereAreTooManyProcesses(t *testing.T) {
 			t.Errorf("without a limit: %q", got)
 		}
 	}
-	for text, hint := range map[string]bool{"bash: fork: retry: Resource temporarily unavailable": true, "[stderr] OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 4": true, "fork it": false} {
+	for text, hint := range map[string]bool{"bash: fork: retry: Resource temporarily unavailable": true, "[stderr] OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 4: Resource temporarily unavailable": true,
+		"fork it": false, "const char *msg = \"pthread_create failed\";": false, "fixed: can't start new thread on musl": false, "unable to fork the repository": false} {
 		if got := printedHint([]mcp.Content{mcp.NewTextContent(text)}, nil, bounds{processes: 1256}); got != map[bool]string{true: want}[hint] {
 			t.Errorf("%s: %q", text, got)
 		}

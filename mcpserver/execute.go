@@ -270,14 +270,14 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 
 // killedRemark tells of processes of a cell that ended for want of memory: the cell may have waited for them in vain, or gone on without.
 func killedRemark(n, limit int64) string {
-	who, of := "A process of this cell was", ""
+	who, why := "A process of this session was", "for want of memory"
 	if n > 1 {
-		who = words.Thousands(n) + " processes of this cell were"
+		who = words.Thousands(n) + " processes of this session were"
 	}
 	if limit > 0 {
-		of = " of " + words.Bytes(limit) + ", which all of the session's processes share,"
+		why += "; the limit is " + words.Bytes(limit) + " for all of them together"
 	}
-	return who + " killed because the memory limit" + of + " was reached: work on the data in pieces, or with fewer processes at once."
+	return who + " killed while the cell ran, " + why + ": work on the data in pieces, or with fewer processes at once."
 }
 
 // unsavedRemark says that what is known of a cell does not outlive the server.

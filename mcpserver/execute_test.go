@@ -64,10 +64,10 @@ func TestDeathIsToldTwice(t *testing.T) {
 // A process that is killed for memory, and is not the kernel, may leave its cell waiting or going on: the result says what was done to it.
 func TestKilledProcessesAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		const advice = " killed because the memory limit of 2 GiB, which all of the session's processes share, was reached: work on the data in pieces"
-		w.run("s", "used 1s 5 1").expect(t, false, "A process of this cell was"+advice, "· ok ·")
-		w.run("s", "used 1s 5 1000").expect(t, false, "1,000 processes of this cell were"+advice)
-		w.execute("s", "used 1s 5 2\nwait", map[string]any{"timeout_seconds": 2}).expect(t, true, "timeout of 2.0 s", "2 processes of this cell were"+advice)
+		const advice = " killed while the cell ran, for want of memory; the limit is 2 GiB for all of them together: work on the data in pieces"
+		w.run("s", "used 1s 5 1").expect(t, false, "A process of this session was"+advice, "· ok ·")
+		w.run("s", "used 1s 5 1000").expect(t, false, "1,000 processes of this session were"+advice)
+		w.execute("s", "used 1s 5 2\nwait", map[string]any{"timeout_seconds": 2}).expect(t, true, "timeout of 2.0 s", "2 processes of this session were"+advice)
 		if got := w.run("s", "used 1s 5"); strings.Contains(got.String(), "killed") {
 			t.Error(got)
 		}
@@ -285,7 +285,7 @@ func TestSessionTools(t *testing.T) {
 		w.call("restart_session", map[string]any{"session_id": "a"}).expect(t, false, "fresh kernel (generation 2)", "files are kept")
 		w.run("a", "incarnation").expect(t, false, "restarted on request", "2\n[session a · cell 2")
 		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a is closed; its files are kept.")
-		w.call("close_session", map[string]any{"session_id": "b", "delete_files": true}).expect(t, false, "its files are deleted")
+		w.call("close_session", map[string]any{"session_id": "b", "delete_files": true}).expect(t, false, "its files and history are deleted")
 		w.call("list_sessions", nil).expect(t, false, "No sessions.")
 	})
 }
@@ -299,7 +299,7 @@ func TestCloseAgain(t *testing.T) {
 		w.run("a", "1+1")
 		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a is closed; its files are kept.")
 		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, false, "Session a was closed already; its files are kept.")
-		w.call("close_session", map[string]any{"session_id": "a", "delete_files": true}).expect(t, false, "Session a was closed already; its files are deleted.")
+		w.call("close_session", map[string]any{"session_id": "a", "delete_files": true}).expect(t, false, "Session a was closed already; its files and history are deleted.")
 		w.call("close_session", map[string]any{"session_id": "a"}).expect(t, true, "there is no session")
 	})
 }

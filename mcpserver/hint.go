@@ -41,6 +41,7 @@ var (
 
 // spawned and notThere are what Node and Python say of a program that they cannot find by its name alone.
 var (
+	forks    = regexp.MustCompile(`\b_?fork(?:_exec|pty)?\(|/popen_fork\.py`)
 	spawned  = regexp.MustCompile(`^spawn(?:Sync)? (` + program + `) ENOENT$`)
 	notThere = regexp.MustCompile(`^\[Errno 2\] No such file or directory: '(` + program + `)'$`)
 )
@@ -113,7 +114,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.writableHint()
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
-	case name == "BlockingIOError" && strings.Contains(plain(strings.Join(e.Traceback, "\n")), "fork"):
+	case name == "BlockingIOError" && forks.MatchString(plain(strings.Join(e.Traceback, "\n"))):
 		return within.processHint()
 	}
 	return within.roomHint(e.Value)

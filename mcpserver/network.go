@@ -43,8 +43,8 @@ const (
 func (n network) hint(said string) string {
 	switch {
 	case n.mode != "" && strings.Contains(said, egress.Unresolved):
-		return "The server, through which the kernel connects, resolves no names now: its machine is offline, or its DNS does not answer. " +
-			"No code or profile mends that, its operator does: use what is in the workspace meanwhile."
+		return "The server, through which the kernel connects, cannot resolve this name now. If it resolves no other either, its machine is offline " +
+			"or its DNS does not answer, which no code or profile mends, but its operator: use what is in the workspace meanwhile."
 	case n.mode != "" && strings.Contains(said, noSuchHost):
 		return ""
 	case n.mode != "" && strings.Contains(said, tunnelFailed):

@@ -178,7 +178,7 @@ func (s *service) closeTool() toolSpec {
 		name: "close_session", title: "Close a session",
 		description: "End a session and free its memory. Files are kept for its next use, unless delete_files.",
 		input: []mcp.ToolOption{sessionArgument(), mcp.WithBoolean("delete_files",
-			mcp.Description("Also delete its files, for good"))},
+			mcp.Description("Also delete its files and history, for good"))},
 		destructive: true, idempotent: true, handle: s.closeSession,
 	}
 }
@@ -198,7 +198,7 @@ func (s *service) closeSession(ctx context.Context, r mcp.CallToolRequest) (*mcp
 		return toolError(err), nil
 	}
 	if deleteFiles {
-		files = "its files are deleted"
+		files = "its files and history are deleted"
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("Session %s %s; %s.", id, state, files)), nil
 }

@@ -55,7 +55,7 @@ func TestInspectVariablesErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.run("s", "1+1")
 		inspect := func(id string) called { return w.call("inspect_variables", map[string]any{"session_id": id}) }
-		inspect("s").expect(t, true, "the variables of a python session cannot be inspected") // this one's kernels are scripts
+		inspect("s").expect(t, true, "the variables of python sessions cannot be inspected") // this one's kernels are scripts
 		inspect("t").expect(t, true, `there is no session "t"`)
 	})
 	synctest.Test(t, func(t *testing.T) {

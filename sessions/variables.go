@@ -60,7 +60,7 @@ func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables,
 		return Variables{}, err
 	}
 	if m.cfg.Runtimes[s.choice.Language].Variables == "" {
-		return Variables{}, fault.New(fault.Invalid, "the variables of a %s session cannot be inspected", s.choice.Language).
+		return Variables{}, fault.New(fault.Invalid, "the variables of %s sessions cannot be inspected", s.choice.Language).
 			WithHint("print what you want to know")
 	}
 	return askIdle(ctx, s, func() (Variables, error) {
