@@ -169,15 +169,15 @@ func (s *service) report(ctx context.Context, e *sessions.Execution, v view) *mc
 	if r.Error != nil && !v.shown.hasError() {
 		v.shown.add(kernels.Output{Kind: kernels.OutputError, Error: r.Error})
 	}
-	content := s.outputs(ctx, e, v)
-	if hint := printedHint(content, r.Error, s.boundsFor(ctx, e.Choice())); hint != "" {
+	content, within := s.outputs(ctx, e, v), s.boundsFor(ctx, e.Choice())
+	if hint := printedHint(content, r.Error, within); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	if hint := s.lostHint(ctx, e); hint != "" {
 		content = append(content, mcp.NewTextContent("Hint: "+hint))
 	}
 	content = append(content, s.lateBlocks(e.Late()...)...)
-	if remark := remarkOn(e, r, s.boundsFor(ctx, e.Choice())); remark != "" {
+	if remark := remarkOn(e, r, within); remark != "" {
 		content = append(content, mcp.NewTextContent(remark))
 	}
 	if soon := endsSoon(e); soon != "" {

@@ -39,7 +39,8 @@ var (
 	opening        = regexp.MustCompile(`^Error in (?:file|gzfile|bzfile|xzfile|readChar)\(`)
 )
 
-// spawned and notThere are what Node and Python say of a program that they cannot find by its name alone.
+// spawned and notThere are what Node and Python say of a program that they cannot find by its name alone, forks is how a frame of Python's
+// looks that starts a process.
 var (
 	forks    = regexp.MustCompile(`\b_?fork(?:_exec|pty)?\(|/popen_fork\.py`)
 	spawned  = regexp.MustCompile(`^spawn(?:Sync)? (` + program + `) ENOENT$`)

@@ -39,15 +39,7 @@ func Long(t testing.TB) {
 }
 
 // Python is the kernelspec of the host's own ipykernel, as servers launch it.
-var Python = hostPython()
-
-func hostPython() kernels.Kernelspec {
-	l := images.Python(images.PythonInterpreter)
-	return kernels.Kernelspec{
-		Name: l.Kernel, DisplayName: l.DisplayName, Language: l.Name, Argv: l.Argv, Env: l.Env,
-		InterruptMode: l.InterruptMode, Transport: l.Transport, Waits: l.Waits,
-	}
-}
+var Python = kernelspecOf(images.Python(images.PythonInterpreter))
 
 var hasPython = sync.OnceValue(func() bool {
 	return exec.Command("/usr/bin/python3", "-c", "import ipykernel.kernelapp").Run() == nil
