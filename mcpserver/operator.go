@@ -2,12 +2,14 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/sessions"
 )
 
@@ -16,6 +18,7 @@ import (
 const (
 	listAllSessions = "list_all_sessions"
 	stopAnySession  = "stop_any_session"
+	forgetOwner     = "forget_owner"
 )
 
 // ownedEntry is a session of anybody's in structured results.
@@ -55,12 +58,15 @@ func (s *service) stopAnyTool() toolSpec {
 	return toolSpec{
 		name: stopAnySession, title: "Stop anybody's session",
 		description: "For operators: stop the kernel of somebody's session. Its files and history are kept for its owner.",
-		input: []mcp.ToolOption{
-			mcp.WithString("issuer", mcp.Required(), mcp.Description("From list_all_sessions")),
-			mcp.WithString("subject", mcp.Required(), mcp.Description("From list_all_sessions")),
-			sessionArgument(),
-		},
+		input:       append(ownerArguments(), sessionArgument()),
 		destructive: true, idempotent: true, handle: s.stopAny,
+	}
+}
+
+func ownerArguments() []mcp.ToolOption {
+	return []mcp.ToolOption{
+		mcp.WithString("issuer", mcp.Required(), mcp.Description("From list_all_sessions")),
+		mcp.WithString("subject", mcp.Required(), mcp.Description("From list_all_sessions")),
 	}
 }
 
@@ -79,4 +85,56 @@ func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		return toolError(err), nil
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("Session %s of %s is stopped; its files and history are kept.", id, plain(owner.Subject))), nil
+}
+
+func (s *service) forgetTool() toolSpec {
+	return toolSpec{
+		name: forgetOwner, title: "Delete all that somebody has",
+		description: "For operators: delete all sessions of an owner, also those that run, with files and history, and his images.",
+		input:       ownerArguments(),
+		destructive: true, idempotent: true, handle: s.forget,
+	}
+}
+
+func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "issuer", "subject")
+	owner := sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+	if a.err != nil {
+		return toolError(a.err), nil
+	}
+	deleted, err := s.Sessions.Forget(ctx, owner)
+	images, failed := s.forgetImages(ctx, owner)
+	if fault.KindOf(err) == fault.NotFound && images > 0 {
+		err = nil
+	}
+	if err = errors.Join(err, failed); err != nil && deleted+images == 0 {
+		return toolError(err), nil
+	}
+	text := fmt.Sprintf("Deleted of %s: %s with files and history, %s.", plain(owner.Subject), words.Count(int64(deleted), "session"), words.Count(int64(images), "image"))
+	if err != nil {
+		return toolError(fault.New(fault.KindOf(err), "%s Not all went: %w", text, err).WithHint("the same call goes on with what is left")), nil
+	}
+	return mcp.NewToolResultText(text + " The audit log keeps its lines, and backups what they have. Whose token holds can begin anew."), nil
+}
+
+// forgetImages deletes the images of an owner.
+func (s *service) forgetImages(ctx context.Context, o sessions.Owner) (deleted int, err error) {
+	if s.Images == nil {
+		return 0, nil
+	}
+	all, err := s.Images.List(ctx, o.Key())
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range all {
+		if !imageEntryOf(entry).Yours {
+			continue
+		}
+		if failed := s.Images.Delete(ctx, o.Key(), entry.Name); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		deleted++
+	}
+	return deleted, err
 }

@@ -1,10 +1,13 @@
 package mcpserver
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"cellblock/images/derived"
 	"cellblock/sessions"
 )
 
@@ -20,7 +23,7 @@ func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
 	for _, tool := range tools {
 		names = append(names, tool.Name)
 	}
-	if slices.Sort(names); strings.Join(names, " ") != "health list_all_sessions stop_any_session" {
+	if slices.Sort(names); strings.Join(names, " ") != "forget_owner health list_all_sessions stop_any_session" {
 		t.Errorf("an operator has %v", names)
 	}
 	got := w.call("list_all_sessions", nil)
@@ -57,5 +60,43 @@ func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
 	}
 	if !told {
 		t.Error("what an operator did is not in the audit log")
+	}
+}
+
+func TestOperatorsForgetOwners(t *testing.T) {
+	w, lines := auditedWorld(t, false)
+	l := withImages(w)
+	l.list = []derived.Entry{{Name: "python"}, {Name: "ml", Base: "cellblock-python:latest"}, {Name: "viz", Base: "cellblock-python:latest"}}
+	alice, bob := w.owner, sessions.Owner{Issuer: "https://issuer", Subject: "bob"}
+	for _, o := range []sessions.Owner{alice, bob} {
+		w.owner = o
+		w.call("execute_python", map[string]any{"session_id": "s", "code": "print one"}).expect(t, false, "one")
+	}
+	his := map[string]any{"issuer": bob.Issuer, "subject": bob.Subject}
+	w.scopes = []string{"python:execute", ScopeRead, ScopeManage, ScopeFilesWrite}
+	w.call("forget_owner", his).expect(t, true, "sessions:admin") // not even what is one's own
+
+	w.owner, w.scopes = sessions.Owner{Subject: "operator"}, []string{ScopeAdmin}
+	w.call("forget_owner", map[string]any{"issuer": bob.Issuer}).expect(t, true, "subject: is required")
+	w.call("forget_owner", his).expect(t, false, "Deleted of bob: 1 session with files and history, 2 images.", "audit log")
+	if want := []string{fmt.Sprintf("delete %q ml", bob.Key()), fmt.Sprintf("delete %q viz", bob.Key())}; !slices.Equal(l.asked, want) {
+		t.Errorf("asked %q, want %q", l.asked, want)
+	}
+	if got := w.call("list_all_sessions", nil).String(); strings.Contains(got, "bob") || !strings.Contains(got, "alice") {
+		t.Errorf("after it: %s", got)
+	}
+	l.list = nil
+	w.call("forget_owner", his).expect(t, true, "nothing is kept of bob at https://issuer", "audit log")
+	l.err = errors.New("the engine is away")
+	w.call("forget_owner", map[string]any{"issuer": alice.Issuer, "subject": alice.Subject}).
+		expect(t, true, "Deleted of alice: 1 session", "Not all went: the engine is away", "goes on with what is left")
+	last := ""
+	for _, line := range lines() {
+		if line["tool"] == "forget_owner" && line["event"] == "called" {
+			last += fmt.Sprint(line["of_subject"], " ")
+		}
+	}
+	if !strings.Contains(last, "bob") {
+		t.Errorf("the audit log has it of %q", last)
 	}
 }

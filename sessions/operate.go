@@ -2,7 +2,12 @@ package sessions
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
+	"sync"
+
+	"cellblock/internal/fault"
 )
 
 // Owned is a session with whose it is.
@@ -27,4 +32,56 @@ func (m *Manager) All() []Owned {
 			cmp.Compare(a.Owner.Subject, b.Owner.Subject), cmp.Compare(a.ID, b.ID))
 	})
 	return all
+}
+
+// maxForgets is how many sessions Forget deletes side by side: each may have a kernel to stop.
+const maxForgets = 8
+
+// Forget deletes all sessions of an owner for good: those that run and those that have ended, with their files and their history. It returns
+// how many it has deleted. What the error speaks of is still there, and another Forget goes on with it; so it does with what the owner,
+// who is not kept out, begins meanwhile. An owner of whom nothing is kept is NotFound.
+func (m *Manager) Forget(ctx context.Context, o Owner) (deleted int, err error) {
+	ids, err := m.idsOf(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) == 0 {
+		return 0, fault.New(fault.NotFound, "nothing is kept of %s at %s", o.Subject, o.Issuer).
+			WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
+	}
+	errs := make([]error, len(ids))
+	var closing sync.WaitGroup
+	seats := make(chan struct{}, maxForgets)
+	for i, id := range ids {
+		seats <- struct{}{}
+		closing.Go(func() {
+			defer func() { <-seats }()
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = m.Close(ctx, o, id, CloseOptions{DeleteFiles: true, Operator: true})
+			}
+		})
+	}
+	closing.Wait()
+	for _, err := range errs {
+		if err == nil {
+			deleted++
+		}
+	}
+	return deleted, errors.Join(errs...)
+}
+
+// idsOf are all ids that anything is kept under for an owner, sorted.
+func (m *Manager) idsOf(ctx context.Context, o Owner) ([]string, error) {
+	ids := m.living(o)
+	known, err := m.Known(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, past := range known {
+		ids = append(ids, past.ID)
+	}
+	further, err := m.workspaces.idsOf(o) // of files that were put there before any cell
+	ids = append(ids, further...)
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }

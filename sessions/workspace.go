@@ -22,7 +22,7 @@ import (
 )
 
 // workspaces gives each (owner, id) its folder. The folder has an opaque name; a small file beside it, NAME.json, says
-// whose it is, so that files are found again after a restart of the server. The store will take over that part.
+// whose it is, so that files are found again after a restart of the server.
 //
 // At any time one session at most has a key (the next one waits until it is gone), so only the maps need a lock: no
 // session waits while another's files are written or deleted. Other processes may use the same data folder, for the same
@@ -110,6 +110,18 @@ func (w *workspaces) load(name string, labels map[string]label) {
 func (w *workspaces) known(k key) bool {
 	_, ok := w.lookup(k)
 	return ok
+}
+
+// idsOf are the ids that an owner has workspaces of, those that other processes have made among them.
+func (w *workspaces) idsOf(o Owner) (ids []string, err error) {
+	labels, _, err := w.labels()
+	for name, l := range labels {
+		if l.Owner == o && !l.Spare {
+			w.load(name, labels)
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids, err
 }
 
 func (w *workspaces) lookup(k key) (name string, ok bool) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"cellblock/internal/fault"
 )
@@ -21,8 +22,8 @@ type ownedRow struct {
 }
 
 func newAdmin() *cobra.Command {
-	group := newGroup("admin", "List and stop sessions of all owners", newAdminList(), newAdminStop())
-	group.Long = `Lists and stops the sessions of all owners. It needs a token with the scope sessions:admin, which no token has that was not
+	group := newGroup("admin", "List and stop sessions of all owners, delete all of one", newAdminList(), newAdminStop(), newAdminForget())
+	group.Long = `Lists and stops the sessions of all owners, and deletes all that one of them has. It needs a token with the scope sessions:admin, which no token has that was not
 asked for it; it shows nothing of what sessions hold. Each use is in the audit log.`
 	group.Example = `  CELLBLOCK_TOKEN=$(cellblock token --scopes sessions:admin) cellblock admin ls`
 	return group
@@ -64,18 +65,17 @@ func printOwned(w io.Writer, rows []ownedRow) error {
 
 func newAdminStop() *cobra.Command {
 	var o connection
-	var issuer, subject string
+	var whose owner
 	cmd := &cobra.Command{
 		Use: "stop SESSION...", Short: "Stop sessions of an owner; files and history are kept", Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // the names of the own sessions would mislead
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if issuer == "" || subject == "" {
-				return fault.New(fault.Invalid, "%s needs --issuer and --subject: whose session it is", cmd.CommandPath()).
-					WithHint("cellblock admin ls shows both.")
+			if err := whose.check(cmd, "cellblock admin ls shows both."); err != nil {
+				return err
 			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) (err error) {
 				for _, id := range args {
-					said, failed := tell(ctx, c, "stop_any_session", map[string]any{"issuer": issuer, "subject": subject, "session_id": id})
+					said, failed := tell(ctx, c, "stop_any_session", map[string]any{"issuer": whose.issuer, "subject": whose.subject, "session_id": id})
 					if err = errors.Join(err, failed); failed == nil {
 						fmt.Fprintln(cmd.OutOrStdout(), said)
 					}
@@ -84,8 +84,47 @@ func newAdminStop() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&issuer, "issuer", "", "the issuer of whose session it is")
-	cmd.Flags().StringVar(&subject, "subject", "", "the subject of whose session it is")
+	whose.addFlags(cmd.Flags())
 	o.addFlags(cmd.Flags())
 	return cmd
+}
+
+func newAdminForget() *cobra.Command {
+	var o connection
+	var whose owner
+	cmd := &cobra.Command{
+		Use: "forget", Short: "Delete all sessions of an owner for good, with files, history and images", Args: cobra.NoArgs,
+		Long: `Deletes all sessions of an owner for good, also those that run, with their files and their history, and the images he has made.
+First see to it that he gets no token any more: who has one can begin anew. The audit log keeps its lines, and backups what they have.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := whose.check(cmd, "cellblock admin ls shows both of whose sessions run, the audit log of everybody."); err != nil {
+				return err
+			}
+			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				said, err := tell(ctx, c, "forget_owner", map[string]any{"issuer": whose.issuer, "subject": whose.subject})
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), said)
+				}
+				return err
+			})
+		},
+	}
+	whose.addFlags(cmd.Flags())
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// owner are the flags that say whose sessions a command is about.
+type owner struct{ issuer, subject string }
+
+func (o *owner) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.issuer, "issuer", "", "the issuer of whose sessions it is about")
+	flags.StringVar(&o.subject, "subject", "", "the subject of whose sessions it is about")
+}
+
+func (o owner) check(cmd *cobra.Command, hint string) error {
+	if o.issuer == "" || o.subject == "" {
+		return fault.New(fault.Invalid, "%s needs --issuer and --subject: whose sessions it is about", cmd.CommandPath()).WithHint("%s", hint)
+	}
+	return nil
 }
