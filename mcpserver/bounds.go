@@ -49,6 +49,13 @@ func (s *service) boundsFor(ctx context.Context, c sessions.Choice) bounds {
 	return b
 }
 
+// boundsForAll are bounds for hints that whoever sees a session may read: they name no profile.
+func (s *service) boundsForAll(c sessions.Choice) bounds {
+	b := s.bounds(c)
+	b.network.elsewhere = nil
+	return b
+}
+
 // deniedHint says whose a folder is that a kernel may write to, where its user may not do what it has tried.
 func (b bounds) deniedHint(text string) string {
 	for _, folder := range b.writable {

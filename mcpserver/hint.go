@@ -53,7 +53,7 @@ var quoted = regexp.MustCompile(`'([^']+)'`)
 // shows the error to others. Most errors have none; some name tools.
 func (cfg Config) ErrorHints() func(c sessions.Choice, e kernels.ExecError) string {
 	s := newService(cfg)
-	return func(c sessions.Choice, e kernels.ExecError) string { return errorHint(e, s.bounds(c)) }
+	return func(c sessions.Choice, e kernels.ExecError) string { return errorHint(e, s.boundsForAll(c)) }
 }
 
 // PrintedHints returns what tells the hint that a model gets with what a cell has printed, if its error, if there is one, has none: for
@@ -65,7 +65,7 @@ func (cfg Config) PrintedHints() func(c sessions.Choice, texts []string, failed 
 		for _, text := range texts {
 			blocks = append(blocks, mcp.NewTextContent(plain(text)))
 		}
-		return printedHint(blocks, failed, s.bounds(c))
+		return printedHint(blocks, failed, s.boundsForAll(c))
 	}
 }
 
@@ -144,9 +144,19 @@ func (b bounds) pythonHint(name string) string {
 		"Python module into the workspace")
 }
 
-// rHint is for a package of R that is not there.
+// rHint is for a package of R that is not there. CRAN has sources, of which those in C and the like need a compiler, that images
+// lack; Debian's packages are built.
 func (b bounds) rHint(name string) string {
-	return b.network.missing(clean(name), rInstall(name), "there (rownames(installed.packages()) lists it)")
+	name = clean(name)
+	install := rInstall(name)
+	switch {
+	case b.network.images:
+		return name + ` is not installed: install_package gets Debian's build of it into the session's image, "apt:r-cran-` + strings.ToLower(name) +
+			`", if there is one.`
+	case !b.network.host:
+		install += ", which works for a package that needs no compiler"
+	}
+	return b.network.missing(name, install, "there (rownames(installed.packages()) lists it)")
 }
 
 // rInstall is code that installs where an unprivileged kernel may write.

@@ -191,7 +191,9 @@ func TestHintOfRAndCSharp(t *testing.T) {
 		want        string
 	}{
 		{"ERROR", "there is no package called ‘zoo’", network{}, "zoo is not installed, and the kernel has no network to install it: use what is there (rownames(installed.packages())"},
-		{"ERROR", "there is no package called 'data.table'", internet, `install.packages("data.table")`},
+		{"ERROR", "there is no package called 'data.table'", internet, `install.packages("data.table"), which works for a package that needs no compiler.`},
+		{"ERROR", "there is no package called 'data.table'", network{mode: egress.Internet, host: true}, `install.packages("data.table").`},
+		{"ERROR", "there is no package called ‘RSQLite’", network{images: true}, `"apt:r-cran-rsqlite"`},
 		{"ERROR", "there is no package called “zoo”", network{}, ""},
 		{"ERROR", "unable to install packages", network{}, "Nothing can be installed, as the kernel has no network"},
 		{"ERROR", "unable to install packages", internet, `.libPaths("library")`},

@@ -61,7 +61,7 @@ func (b bounds) programHint(name string) string {
 		fallthrough
 	case "npm", "npx", "conda", "gem", "cargo":
 		if b.network.mode == "" {
-			return name + " is not installed, and could fetch nothing, as the kernel has no network. " + b.network.systemHint("jq") + b.network.alternative()
+			return name + " is not installed, and could fetch nothing, as the kernel has no network. " + b.network.systemHint("jq")
 		}
 	}
 	return name + " is not installed. " + b.network.systemHint(name)

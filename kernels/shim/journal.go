@@ -224,7 +224,7 @@ func (j *journal) room(ctx context.Context) {
 	limit := time.AfterFunc(fetchTime, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		over = true
+		over = j.acked == acked // or else the timer is about to be set anew
 		j.changed.Broadcast()
 	})
 	defer limit.Stop()
