@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -153,12 +154,19 @@ func (d debt) remove(ctx context.Context) error {
 
 // remove ends and removes a container. The error is NotFound if there is none.
 func remove(ctx context.Context, e *engine, name string) error {
-	err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	options := container.RemoveOptions{Force: true, RemoveVolumes: true}
+	err := e.api.ContainerRemove(ctx, name, options)
+	if err != nil && strings.Contains(err.Error(), endedMeanwhile) {
+		err = e.api.ContainerRemove(ctx, name, options)
+	}
 	if cerrdefs.IsConflict(err) { // somebody else is removing it
 		return nil
 	}
 	return err
 }
+
+// endedMeanwhile is what Podman says where a container ends by itself just when it is killed to be removed, which leaves it there.
+const endedMeanwhile = "container state improper"
 
 // connectionLost reports whether err is that of the connection to the engine, not an answer of it.
 func connectionLost(err error) bool {
