@@ -21,6 +21,10 @@ setup: ## install what is missing on this machine
 setup-tests:
 	@scripts/setup.sh --tests
 
+.PHONY: setup-bench
+setup-bench:
+	@scripts/setup.sh --bench
+
 .PHONY: build
 build: $(BIN)/cellblock $(BIN)/cellblock-shim ## the two binaries, into bin/
 
@@ -107,7 +111,7 @@ pictures: setup ## the pictures of the README, into docs/pictures
 	CELLBLOCK_PICTURES=$(CURDIR)/docs/pictures CELLBLOCK_PICTURES_ONLY='sessions-light-desktop session-dark-desktop' go test -count=1 -run TestPictures ./e2e/browser
 
 .PHONY: bench
-bench: setup build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
+bench: setup-bench build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file
 	@go build -o $(BIN)/bench ./e2e/bench # not go run, which leaves it alone when make is ended
 	@exec $(BIN)/bench -rows '$(ROWS)' -markdown '$(MARKDOWN)' -json '$(JSON)' $(if $(QUICK),-quick)
 

@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh            install what is missing
 #   scripts/setup.sh --tests    also what only tests need
+#   scripts/setup.sh --bench    also what others are measured with beside it
 #   scripts/setup.sh --check    only say what is missing; exit status 1 if something is
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -72,6 +73,12 @@ venv_install() {
 if [ "${1:-}" = --tests ] && command -v npm >/dev/null && [ ! -d images/executor/node/node_modules/zeromq ]; then
 	say "fetching the Node kernel's packages from npm, for its tests"
 	scripts/node.sh --packages || say "the Node kernel's packages are missing: its tests are left out"
+fi
+
+# Who has no jupyter-server misses its rows alone.
+if [ "${1:-}" = --bench ] && ! /usr/bin/python3 -c 'import jupyter_client, jupyter_server' 2>/dev/null; then
+	system_install "python3-jupyter-client python3-jupyter-server" "python3-jupyter-client python3-jupyter-server" ||
+		say "jupyter-server is missing: its rows are left out"
 fi
 
 check_go
