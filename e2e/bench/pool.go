@@ -48,7 +48,9 @@ func poolOf(ctx context.Context, o options, dir, where string, args ...string) (
 		}
 		if into == &fresh {
 			// The first cell comes when nothing else has run there for a while. This one does, too: in neither are the processors' caches warm.
-			time.Sleep(time.Second)
+			if err := wait(ctx, time.Second); err != nil {
+				return report{}, err
+			}
 			late, err := timed(1, func() error { return srv.execute(ctx, id, "1+1") })
 			if err != nil {
 				return report{}, err
