@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -122,6 +123,7 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 	}
 	s.tidying.Go(s.sweep)
 	s.keeping.Go(s.keepUp)
+	s.keeping.Go(s.keepMerged)
 	return s, nil
 }
 
@@ -134,7 +136,7 @@ func pragmasFor(durable bool) []string {
 	}
 	return []string{
 		"busy_timeout(5000)", "auto_vacuum(incremental)", "journal_mode(wal)", synchronous, "foreign_keys(1)",
-		"journal_size_limit(67108864)",
+		"journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", mostUnmerged),
 	}
 }
 

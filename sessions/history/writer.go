@@ -29,7 +29,10 @@ type writer struct {
 	ended   sync.WaitGroup
 	trouble atomic.Pointer[error] // of the last attempt; nil while it works
 
+	full chan struct{} // has a message when there is enough for a checkpoint
+
 	// What follows belongs to who writes.
+	unmerged   int // transactions since the last message in full
 	statements map[string]*sql.Stmt
 	freed      []string // blobs that may be named by no row any more, once this transaction is committed
 	refused    []string // blobs of jobs that were undone
@@ -57,6 +60,7 @@ func newWriter(ctx context.Context, db *sql.DB, folder string, files blobs, log 
 	}
 	return &writer{
 		db: db, conn: conn, blobs: files, log: log, files: keeper{folder: folder}, quit: make(chan struct{}),
+		full:       make(chan struct{}, 1),
 		statements: map[string]*sql.Stmt{},
 	}, nil
 }
@@ -136,6 +140,7 @@ func (w *writer) serve(jobs []*job) {
 		j.done <- explain("the history could not be written", answer)
 	}
 	w.reclaim()
+	w.fill()
 }
 
 // transact runs jobs in one transaction and commits it. An error means that nothing was done at all; the others are the
