@@ -1,39 +1,57 @@
 package history
 
-import "context"
-
-// What is committed stands in a log beside the database (SQLite's WAL) until a checkpoint puts it into the database, for which the disk
-// is waited for. By itself SQLite makes it in the commit that brings the log to 1,000 pages: one call in some 140 then takes several
-// milliseconds longer, on a slow disk a good deal more. Here it is made beside the calls.
-const (
-	// checkpointAfter is how many transactions a checkpoint is made for. A cell's is some seven pages.
-	checkpointAfter = 100
-	// mostUnmerged is how large the log becomes, in pages of 4 KB, before a commit makes the checkpoint itself: one that is made while
-	// others commit leaves what they add, and never ends.
-	mostUnmerged = 4000
+import (
+	"context"
+	"fmt"
 )
 
-// fill counts a transaction.
-func (w *writer) fill() {
-	if w.unmerged++; w.unmerged < checkpointAfter {
-		return
+// What is committed stands in a log beside the database (SQLite's WAL) until a checkpoint puts it into the database, for which the disk
+// is waited for. By itself SQLite makes one in the commit that brings the log to 1,000 pages: one call in some 140 then takes several
+// milliseconds longer, on a slow disk a good deal more. Here it is made before that, when those who have committed have their answers.
+const (
+	// checkpointAfter is how many transactions a checkpoint is made for. A cell's is some seven pages.
+	checkpointAfter = 64
+	// patience is how long SQLite waits for others who use the database, emptyPatience how long for readers until the log can be
+	// emptied, in milliseconds: commits wait with it.
+	patience, emptyPatience = 5000, 100
+)
+
+// empty has the log emptied, in which what was deleted still stands as it was written, and waits for that. Where somebody reads
+// meanwhile, as a backup does, it is left to a later checkpoint.
+func (w *writer) empty(ctx context.Context) error {
+	err := w.submit(ctx, func(w *writer) error {
+		w.stale, w.unmerged = true, checkpointAfter
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	select {
-	case w.full <- struct{}{}:
-		w.unmerged = 0
-	default: // the last one is still under way
-	}
+	return w.submit(ctx, func(*writer) error { return nil }) // its turn comes behind the checkpoint
 }
 
-// keepMerged makes checkpoints until Close, which waits for the one that is being made.
-func (s *Store) keepMerged() {
-	for {
-		select {
-		case <-s.writer.full:
-			// It waits for nobody, and what it could not do is left to the next. A disk that is in trouble is told of by commits.
-			_, _ = s.read.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)")
-		case <-s.writer.quit:
-			return
-		}
+// merge makes a checkpoint, and lets the next write. What cannot be done now is left to the next one; a disk that is in trouble is told of
+// by commits.
+func (w *writer) merge() {
+	w.unmerged = 0
+	if w.stale {
+		w.setPatience(emptyPatience)
+		w.stale = !w.checkpoint("TRUNCATE")
+		w.setPatience(patience)
+	} else {
+		w.checkpoint("PASSIVE")
 	}
+	w.next()
 }
+
+// checkpoint makes one in one of SQLite's modes, and tells whether nobody was in its way.
+func (w *writer) checkpoint(mode string) (done bool) {
+	var busy, pages, merged int
+	err := w.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &pages, &merged)
+	return err == nil && busy == 0
+}
+
+func (w *writer) setPatience(ms int) {
+	_, _ = w.conn.ExecContext(context.Background(), busyTimeout(ms)) // a connection that cannot do that commits nothing either
+}
+
+func busyTimeout(ms int) string { return fmt.Sprintf("PRAGMA busy_timeout(%d)", ms) }

@@ -60,7 +60,10 @@ func (s *Store) purge(ctx context.Context, ref sessions.SessionRef) error {
 	if err != nil {
 		return err
 	}
-	return s.giveBack(ctx)
+	if err := s.giveBack(ctx); err != nil {
+		return err
+	}
+	return s.writer.empty(ctx)
 }
 
 // purgeSome deletes a session's oldest outputs, with the executions that have none left.

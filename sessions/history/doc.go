@@ -7,7 +7,7 @@
 //
 // The database runs in WAL mode with synchronous=NORMAL: a commit is a write to the log, which the kernel of the host
 // holds from then on, so that a process that is killed at any instant has lost nothing that it was told is committed. The
-// log is forced to the disk when it is folded into the database, every few megabytes, beside the commits (checkpoint.go). A host that loses its power may
+// log is forced to the disk when it is folded into the database, every few hundred kilobytes, behind a commit (checkpoint.go). A host that loses its power may
 // therefore lose the last moments, in whole commits, from the end; it never finds a damaged database. FULL would force
 // the log at every commit, which costs a cell between one and twenty milliseconds more, depending on the disk, to keep
 // the history of kernels whose variables the same loss of power has taken. Options.Durable asks for it.

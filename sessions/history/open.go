@@ -123,20 +123,19 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 	}
 	s.tidying.Go(s.sweep)
 	s.keeping.Go(s.keepUp)
-	s.keeping.Go(s.keepMerged)
 	return s, nil
 }
 
-// pragmasFor returns how the writing connection is set up. The first takes effect only in a new database, and before
-// anything else is done to it: deleted history can then be given back to the disk a piece at a time.
+// pragmasFor returns how the writing connection is set up. That for auto_vacuum takes effect only in a new database, and before
+// anything else is done to it: deleted history can then be given back to the disk a piece at a time. What is deleted is overwritten.
 func pragmasFor(durable bool) []string {
 	synchronous := "synchronous(normal)"
 	if durable {
 		synchronous = "synchronous(full)"
 	}
 	return []string{
-		"busy_timeout(5000)", "auto_vacuum(incremental)", "journal_mode(wal)", synchronous, "foreign_keys(1)",
-		"journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", mostUnmerged),
+		fmt.Sprintf("busy_timeout(%d)", patience), "auto_vacuum(incremental)", "journal_mode(wal)", synchronous, "foreign_keys(1)", "secure_delete(1)",
+		"journal_size_limit(67108864)",
 	}
 }
 

@@ -29,10 +29,9 @@ type writer struct {
 	ended   sync.WaitGroup
 	trouble atomic.Pointer[error] // of the last attempt; nil while it works
 
-	full chan struct{} // has a message when there is enough for a checkpoint
-
 	// What follows belongs to who writes.
-	unmerged   int // transactions since the last message in full
+	unmerged   int  // transactions since the last checkpoint
+	stale      bool // the log has what was deleted
 	statements map[string]*sql.Stmt
 	freed      []string // blobs that may be named by no row any more, once this transaction is committed
 	refused    []string // blobs of jobs that were undone
@@ -60,7 +59,6 @@ func newWriter(ctx context.Context, db *sql.DB, folder string, files blobs, log 
 	}
 	return &writer{
 		db: db, conn: conn, blobs: files, log: log, files: keeper{folder: folder}, quit: make(chan struct{}),
-		full:       make(chan struct{}, 1),
 		statements: map[string]*sql.Stmt{},
 	}, nil
 }
@@ -107,6 +105,15 @@ func (w *writer) write() {
 	w.waiting = w.waiting[n:]
 	w.mu.Unlock()
 	w.serve(jobs)
+	if w.unmerged++; w.unmerged >= checkpointAfter {
+		go w.merge() // who has his answer does not wait for it
+		return
+	}
+	w.next()
+}
+
+// next has another write what has come meanwhile.
+func (w *writer) next() {
 	if w.more() {
 		go w.write()
 		return
@@ -140,7 +147,6 @@ func (w *writer) serve(jobs []*job) {
 		j.done <- explain("the history could not be written", answer)
 	}
 	w.reclaim()
-	w.fill()
 }
 
 // transact runs jobs in one transaction and commits it. An error means that nothing was done at all; the others are the
