@@ -15,7 +15,7 @@ import (
 )
 
 // newLanguageWorld is a world whose kernels are one of another language, from the sources.
-func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernelspec, []string)) (run func(code string) called) {
+func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernelspec, []string)) (run func(code string, more ...any) called) {
 	t.Helper()
 	spec, folders := kernelspec(t)
 	dir := kernelstest.ShortDir(t)
@@ -29,15 +29,19 @@ func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernels
 	})
 	w.service.Languages = []string{spec.Language}
 	w.server, w.scopes = w.service.server(), append(w.scopes, spec.Language+":execute")
-	return func(code string) called {
-		return w.call("execute_"+spec.Language, map[string]any{"session_id": "s", "code": code, "wait_seconds": 60})
+	return func(code string, more ...any) called {
+		args := map[string]any{"session_id": "s", "code": code, "wait_seconds": 60}
+		for i := 0; i < len(more); i += 2 {
+			args[more[i].(string)] = more[i+1]
+		}
+		return w.call("execute_"+spec.Language, args)
 	}
 }
 
 // saying is code, and what a model gets to read of it: all of it, but for the last line.
 type saying struct{ name, code, want string }
 
-func sayAll(t *testing.T, run func(string) called, sayings []saying) {
+func sayAll(t *testing.T, run func(string, ...any) called, sayings []saying) {
 	for _, tt := range sayings {
 		t.Run(tt.name, func(t *testing.T) {
 			got, _, _ := strings.Cut(run(tt.code).String(), "[session s ")
@@ -76,6 +80,16 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 	})
+	// What cat() has printed when a cell is interrupted, also in a loop that never ends its expression.
+	for name, code := range map[string]string{
+		"it sleeps":   "for (i in 1:1000) { cat('line', i, '\\n'); Sys.sleep(0.05) }",
+		"it computes": "for (i in 1:1000) { cat('line', i, '\\n'); end <- proc.time()[[3]] + 0.05; while (proc.time()[[3]] < end) 1 }",
+	} {
+		got := run(code, "timeout_seconds", 1).String()
+		if !strings.Contains(got, "line 1 \nline 2 \n") || strings.Count(got, "line ") < 5 {
+			t.Errorf("%s, and is interrupted:\n%s", name, got)
+		}
+	}
 	if got := run("stop(strrep('x', 20000))").String(); len(got) > 2*maxMessage || strings.Count(got, "Error") != 1 {
 		t.Errorf("a huge message: %d bytes\n%.300s", len(got), got)
 	}

@@ -14,10 +14,10 @@ import (
 	"cellblock/sessions"
 )
 
-// filesHint is for a file that is not there. Code of the language that lists files is in it.
+// filesHint is for a file, to be read or written, whose name or folder is not there. Code of the language that lists files is in it.
 func filesHint(list string) string {
 	return "The kernel sees the files of its session, in /workspace (" + list + " lists them), and none of the user's machine: " +
-		"what is not there must be written there first."
+		"it writes there, and what it reads must be written there first."
 }
 
 // noNetwork is what programs print where there is no network, of which they make no exception.
@@ -111,7 +111,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return filesHint("fs.readdirSync('.')")
 	case name == "FileNotFoundException", name == "DirectoryNotFoundException": // of .NET
 		return filesHint(`Directory.GetFiles(".")`)
-	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "):
+	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "),
+		strings.HasPrefix(e.Value, "Cannot save file into a non-existent directory: "): // as pandas says it
 		return within.writableHint()
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)

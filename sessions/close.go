@@ -16,6 +16,9 @@ type CloseOptions struct {
 
 // why is what the owner is told that ended the session.
 func (o CloseOptions) why() *ending {
+	if o.Operator && o.DeleteFiles {
+		return &ending{fault.Cancelled, "the session was deleted, with files and history, by an operator of the server"}
+	}
 	if o.Operator {
 		return &ending{fault.Cancelled, "the session was stopped by an operator of the server"}
 	}

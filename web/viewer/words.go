@@ -20,7 +20,7 @@ var peopleWords = strings.NewReplacer(
 	"another session_id", "another session",
 	", or interrupt_session", ", or interrupt it",
 	"call again", "try again",
-	"none of the user's machine: what is not there must be written there first", "none of your machine: what is not there can be uploaded",
+	"none of the user's machine: it writes there, and what it reads must be written there first", "none of your machine: it writes there, and what is not there can be uploaded",
 )
 
 // toolWords are what only models know, and no word of ours stands for: tools, and what they are given.

@@ -62,7 +62,7 @@ func TestHintsOfErrors(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"ModuleNotFoundError", "No module named 'torch'", `<p class="remark">torch is not installed, and the kernel has no network to install it: use what is there ` +
 			`(importlib.metadata.distributions() lists it), or put a pure Python module into the workspace.</p>`},
-		{"FileNotFoundError", "[Errno 2] No such file or directory: 'a.csv'", "none of your machine: what is not there can be uploaded.</p>"},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: 'a.csv'", "none of your machine: it writes there, and what is not there can be uploaded.</p>"},
 		{"ModuleNotFoundError", "No module named '<script>'", "&lt;script&gt; is not installed"},
 		{"KeyError", "'region'", ""},
 	} {

@@ -78,6 +78,30 @@ local({
     }
   }))
 
+  # evaluate hands on what cat() prints when the expression has ended, and none of it when that is interrupted.
+  last <- 0
+  hand_on <- function(pause) {
+    now <- proc.time()[[3]]
+    if (now - last < pause) return(invisible())
+    last <<- now
+    evaluate::flush_console()
+  }
+  replace_in_package("base", "cat", local({
+    run <- base::cat
+    function(..., file = "", sep = " ", fill = FALSE, labels = NULL, append = FALSE) {
+      run(..., file = file, sep = sep, fill = fill, labels = labels, append = append)
+      if (identical(file, "")) hand_on(0.1)
+      invisible()
+    }
+  }))
+  replace_in_package("base", "Sys.sleep", local({
+    run <- base::Sys.sleep
+    function(time) {
+      hand_on(0)
+      run(time)
+    }
+  }))
+
   kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
   executor <- kernel$executor
   send <- executor$send_response
