@@ -32,6 +32,7 @@ var outputCases = []suiteCase{
 	{"what cells are spared is not missed", real | inner, testSpared},
 	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
 	{"figures in every format", real | inner, testFigures},
+	{"figures look as matplotlib draws them", real | inner, testFigurePixels},
 	{"item 11: a thread's late output reaches its execution", real | inner, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", carried | inner, testHeldLateOutput},
 }
@@ -189,28 +190,6 @@ def ring():
     return weakref.ref(a)
 print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10, ring() and gc.collect() > 0, gc.get_threshold()[0] > 0)`,
 		"True True True True")
-}
-
-// testFigures draws in all formats that IPython has. Those of PNG are made with less work than Pillow's own level, unless the
-// user has a level of his own.
-func testFigures(f *suite) {
-	b := f.launch()
-	b.python("import matplotlib") // which may complain of where it is
-	b.want(`
-import base64, matplotlib.pyplot as plt
-from matplotlib_inline.backend_inline import set_matplotlib_formats
-def show(fmt, **options):
-    set_matplotlib_formats(fmt, **options)
-    data, _ = get_ipython().display_formatter.format(plt.gcf())
-    for mime, shown in data.items():
-        if mime == "image/png":
-            raw = base64.b64decode(shown if isinstance(shown, str) else base64.b64encode(shown))
-            print(mime, raw.partition(b"IDAT")[2][:2].hex())
-        elif mime != "text/plain":
-            print(mime)
-_ = plt.plot([1, 2])
-show("png"); show("retina"); show("svg"); show("jpeg"); show("pdf"); show("png", pil_kwargs={"compress_level": 9}); plt.close("all")`,
-		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/jpeg\napplication/pdf\nimage/png 78da")
 }
 
 func testNoHome(f *suite) {
