@@ -220,17 +220,17 @@ func (j *journal) room(ctx context.Context) {
 		return
 	}
 	defer context.AfterFunc(ctx, j.wakeAll)()
-	acked, over := j.acked, false
+	acked, deadline, over := j.acked, time.Now().Add(fetchTime), false
 	limit := time.AfterFunc(fetchTime, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		over = j.acked == acked // or else the timer is about to be set anew
+		over = !time.Now().Before(deadline) // or else the timer has been set anew, or is about to be
 		j.changed.Broadcast()
 	})
 	defer limit.Stop()
 	for j.full() && j.readers > 0 && !over && ctx.Err() == nil {
 		if j.acked != acked {
-			acked = j.acked
+			acked, deadline = j.acked, time.Now().Add(fetchTime)
 			limit.Reset(fetchTime)
 		}
 		j.changed.Wait()

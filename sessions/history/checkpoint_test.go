@@ -60,20 +60,77 @@ func TestDeletedIsOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	others := 0
-	err := filepath.WalkDir(f.path, func(path string, e os.DirEntry, err error) error {
+	if n := countIn(t, f.path, secret); n > 0 {
+		t.Errorf("it is there %d times", n)
+	}
+	if countIn(t, f.path, "another's") == 0 {
+		t.Error("what is another's is gone, too")
+	}
+}
+
+// Where somebody reads while a session is deleted, as a backup does, it is gone once he has read, or the next process is there.
+func TestDeletedIsOverwrittenBehindReaders(t *testing.T) {
+	const secret = "the-Secret-of-this-session"
+	f := newFolder(t)
+	s := f.start(t)
+	kept := sessionThatShows(t, s, "kept", "another's")
+	sessionThatShows(t, s, "one", secret)
+	reader, err := s.read.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := reader.QueryRow("SELECT count(*) FROM outputs").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), sessions.Owner{}, "one"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * checkpointAfter { // others go on meanwhile
+		keep(t, s, kept, 400+i, "a line of another's\n")
+	}
+	killed := newFolder(t)
+	if err := os.CopyFS(killed.path, os.DirFS(f.path)); err != nil {
+		t.Fatal(err)
+	}
+	if countIn(t, killed.path, secret) == 0 {
+		t.Fatal("the reader was in nobody's way")
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone(t, f.path, secret)
+	killed.start(t)
+	awaitGone(t, killed.path, secret)
+}
+
+// countIn counts a text in all files of a folder.
+func countIn(t *testing.T, folder, text string) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		if n := bytes.Count(content, []byte(secret)); n > 0 {
-			t.Errorf("%s has it %d times", e.Name(), n)
-		}
-		others += bytes.Count(content, []byte("another's"))
+		n += bytes.Count(content, []byte(text))
 		return err
 	})
-	if err != nil || others == 0 {
-		t.Errorf("what is another's is found %d times, %v", others, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func awaitGone(t *testing.T, folder, text string) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.After(20 * time.Second); countIn(t, folder, text) > 0; {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("it is there %d times after 20 s", countIn(t, folder, text))
+		}
 	}
 }
 

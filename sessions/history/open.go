@@ -89,6 +89,7 @@ func open(ctx context.Context, o Options) (*Store, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
+	left := logLeft(path)
 	write, err := connect(path, 1, pragmasFor(o.Durable), "immediate")
 	if err != nil {
 		return nil, err
@@ -96,7 +97,18 @@ func open(ctx context.Context, o Options) (*Store, error) {
 	if err := migrate(ctx, write, migrations); err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
-	return start(ctx, o, path, write)
+	s, err := start(ctx, o, path, write)
+	if err == nil && left {
+		s.tidying.Go(func() { _ = s.writer.empty(context.Background()) }) // which fails if the store is closed at once
+	}
+	return s, err
+}
+
+// logLeft tells whether somebody has left the database's log, in which there may be what he has deleted: a process that was killed, or one
+// that still runs.
+func logLeft(path string) bool {
+	log, err := os.Stat(path + "-wal")
+	return err == nil && log.Size() > 0
 }
 
 func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, error) {
@@ -135,7 +147,7 @@ func pragmasFor(durable bool) []string {
 	}
 	return []string{
 		fmt.Sprintf("busy_timeout(%d)", patience), "auto_vacuum(incremental)", "journal_mode(wal)", synchronous, "foreign_keys(1)", "secure_delete(1)",
-		"journal_size_limit(67108864)",
+		"journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
 	}
 }
 

@@ -30,8 +30,8 @@ type writer struct {
 	trouble atomic.Pointer[error] // of the last attempt; nil while it works
 
 	// What follows belongs to who writes.
-	unmerged   int  // transactions since the last checkpoint
-	stale      bool // the log has what was deleted
+	unmerged   int        // changes since the last checkpoint
+	stale      *unemptied // nil while the log has nothing that was deleted
 	statements map[string]*sql.Stmt
 	freed      []string // blobs that may be named by no row any more, once this transaction is committed
 	refused    []string // blobs of jobs that were undone
@@ -105,7 +105,7 @@ func (w *writer) write() {
 	w.waiting = w.waiting[n:]
 	w.mu.Unlock()
 	w.serve(jobs)
-	if w.unmerged++; w.unmerged >= checkpointAfter {
+	if w.unmerged += n; w.unmerged >= checkpointAfter {
 		go w.merge() // who has his answer does not wait for it
 		return
 	}
@@ -346,6 +346,7 @@ func (w *writer) stop() {
 	}
 	w.mu.Unlock()
 	w.ended.Wait()
+	w.stale.stop()
 }
 
 // close gives back the claims of a holder and closes the connection. The writer must have been stopped.
