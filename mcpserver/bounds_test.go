@@ -72,6 +72,8 @@ func TestHintWhereAFolderCannotBeWritten(t *testing.T) {
 		{bounds{}, "PermissionError", "[Errno 13] Permission denied: '/out/x.csv'", ""},
 		{with, "OSError", "[Errno 30] Read-only file system: '/data/x'", "Only the working directory, /tmp and /out can be written."},
 		{bounds{}, "OSError", "Cannot save file into a non-existent directory: '/mnt/data'", "Only the working directory and /tmp can be written."},
+		{bounds{}, "OSError", "Cannot save file into a non-existent directory: 'results/by month'", "Make the folder first: import os; os.makedirs('results/by month', exist_ok=True)."},
+		{bounds{}, "OSError", "Cannot save file into a non-existent directory: '/workspace/out'", "Make the folder first: import os; os.makedirs('/workspace/out', exist_ok=True)."},
 		{bounds{}, "OSError", "[Errno 30] Read-only file system: '/data/x'", "Only the working directory and /tmp can be written."},
 	} {
 		if got := errorHint(kernels.ExecError{Name: tt.name, Value: tt.value}, tt.within); got != tt.want {

@@ -25,6 +25,9 @@ var noNetwork = []string{"name resolution", "Name or service not known", "Networ
 	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
 	"Proxy response (403)", "(cellblock: ", egress.Unresolved, tunnelFailed}
 
+// missingFolder is what pandas says of a folder that a cell can make.
+var missingFolder = regexp.MustCompile(`^Cannot save file into a non-existent directory: ('(?:[^./'\\][^'\\]*|/workspace/[^'\\]*|/tmp/[^'\\]*)')$`)
+
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
 
@@ -111,6 +114,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return filesHint("fs.readdirSync('.')")
 	case name == "FileNotFoundException", name == "DirectoryNotFoundException": // of .NET
 		return filesHint(`Directory.GetFiles(".")`)
+	case missingFolder.MatchString(e.Value):
+		return "Make the folder first: import os; os.makedirs(" + missingFolder.FindStringSubmatch(e.Value)[1] + ", exist_ok=True)."
 	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "),
 		strings.HasPrefix(e.Value, "Cannot save file into a non-existent directory: "): // as pandas says it
 		return within.writableHint()

@@ -104,10 +104,12 @@ func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 	}
 	deleted, err := s.Sessions.Forget(ctx, owner)
 	images, failed := s.forgetImages(ctx, owner)
-	if fault.KindOf(err) == fault.NotFound && images > 0 {
-		err = nil
+	err = errors.Join(err, failed)
+	if err == nil && deleted+images == 0 {
+		err = fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
+			WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
 	}
-	if err = errors.Join(err, failed); err != nil && deleted+images == 0 {
+	if err != nil && deleted+images == 0 {
 		return toolError(err), nil
 	}
 	text := fmt.Sprintf("Deleted of %s: %s with files and history, %s.", plain(owner.Subject), words.Count(int64(deleted), "session"), words.Count(int64(images), "image"))

@@ -90,6 +90,9 @@ func TestOperatorsForgetOwners(t *testing.T) {
 	l.err = errors.New("the engine is away")
 	w.call("forget_owner", map[string]any{"issuer": alice.Issuer, "subject": alice.Subject}).
 		expect(t, true, "Deleted of alice: 1 session", "Not all went: the engine is away", "goes on with what is left")
+	if got := w.call("forget_owner", his).String(); !strings.Contains(got, "the engine is away") || strings.Contains(got, "nothing is kept") {
+		t.Errorf("where nobody knows of images: %s", got)
+	}
 	last := ""
 	for _, line := range lines() {
 		if line["tool"] == "forget_owner" && line["event"] == "called" {

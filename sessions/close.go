@@ -69,9 +69,11 @@ func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded
 	case s == nil && !known:
 		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).
 			WithHint("list_sessions names the ones there are")
+	case m.closed && opts.DeleteFiles: // the kernel may be left running in them
+		return nil, errShuttingDown
 	case s == nil && (m.closed || !opts.DeleteFiles && !open):
 		return nil, nil
-	case s == nil || s.ended() && opts.DeleteFiles && !m.closed:
+	case s == nil || s.ended() && opts.DeleteFiles:
 		s = m.add(k, past.choice(), false, ahead{})
 	}
 	s.close(opts.why(), opts.DeleteFiles)

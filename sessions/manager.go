@@ -187,10 +187,12 @@ func (m *Manager) reserve(k key, choice Choice, a ahead) (s *session, release fu
 	return m.reserveLocked(k, choice, a)
 }
 
+var errShuttingDown error = fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
+
 // reserveLocked is reserve. The caller holds m.mu.
 func (m *Manager) reserveLocked(k key, choice Choice, a ahead) (s *session, release func(), err error) {
 	if m.closed {
-		return nil, nil, fault.New(fault.Unavailable, "the server is shutting down").WithHint("try again in a minute")
+		return nil, nil, errShuttingDown
 	}
 	minted := k.id == ""
 	if minted {

@@ -39,15 +39,11 @@ const maxForgets = 8
 
 // Forget deletes all sessions of an owner for good: those that run and those that have ended, with their files and their history. It returns
 // how many it has deleted. What the error speaks of is still there, and another Forget goes on with it; so it does with what the owner,
-// who is not kept out, begins meanwhile. An owner of whom nothing is kept is NotFound.
+// who is not kept out, begins meanwhile. Of one of whom nothing is kept, it has deleted none.
 func (m *Manager) Forget(ctx context.Context, o Owner) (deleted int, err error) {
 	ids, err := m.idsOf(ctx, o)
 	if err != nil {
 		return 0, err
-	}
-	if len(ids) == 0 {
-		return 0, fault.New(fault.NotFound, "nothing is kept of %s at %s", o.Subject, o.Issuer).
-			WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
 	}
 	errs := make([]error, len(ids))
 	var closing sync.WaitGroup
@@ -58,6 +54,9 @@ func (m *Manager) Forget(ctx context.Context, o Owner) (deleted int, err error) 
 			defer func() { <-seats }()
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				errs[i] = m.Close(ctx, o, id, CloseOptions{DeleteFiles: true, Operator: true})
+			}
+			if fault.KindOf(errs[i]) == fault.NotFound { // somebody else has deleted it meanwhile
+				errs[i] = nil
 			}
 		})
 	}

@@ -55,7 +55,23 @@ func testForget(t *testing.T) {
 	if len(labels) != 3 {
 		t.Errorf("%d workspaces are left, not the other's 3", len(labels))
 	}
-	if deleted, err := m.Forget(t.Context(), sessions.Alice); deleted != 0 || fault.KindOf(err) != fault.NotFound {
+	if deleted, err := m.Forget(t.Context(), sessions.Alice); deleted != 0 || err != nil {
 		t.Errorf("once more: %d, %v", deleted, err)
+	}
+}
+
+// A server that is stopping leaves kernels, files and history where they are, and says so.
+func TestForgetWhileStopping(t *testing.T) {
+	store := storetest.NewMemory()
+	m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store, t.TempDir()))
+	for _, id := range []string{"runs", "closed"} {
+		runCell(t, m, id, "one")
+	}
+	if err := m.Close(t.Context(), sessions.Alice, "closed", sessions.CloseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shutdown(t, m)
+	if deleted, err := m.Forget(t.Context(), sessions.Alice); deleted != 0 || fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("deleted %d, %v", deleted, err)
 	}
 }

@@ -224,7 +224,7 @@ func (j *journal) room(ctx context.Context) {
 	limit := time.AfterFunc(fetchTime, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		over = !time.Now().Before(deadline) // or else the timer has been set anew, or is about to be
+		over = j.acked == acked && !time.Now().Before(deadline) // or else the timer has been set anew, or is about to be
 		j.changed.Broadcast()
 	})
 	defer limit.Stop()
