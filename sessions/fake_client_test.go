@@ -244,10 +244,10 @@ func (c *fakeClient) die(d kernels.Death) {
 		return
 	}
 	c.err = &kernels.DeathError{Death: d}
+	close(c.done) // before the cell ends, as whoever sees that end of a real client's also sees this
 	if c.current != nil {
 		c.current.end(kernels.Result{Status: kernels.StatusDied, Death: &d})
 	}
-	close(c.done)
 }
 
 func (c *fakeClient) Done() <-chan struct{} { return c.done }

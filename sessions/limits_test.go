@@ -63,6 +63,7 @@ func TestSessionsOfAnOwnerAreLimited(t *testing.T) {
 		refused(t, err, "3 of 3")
 		busy.Cancel()
 		wait(t, busy)
+		synctest.Wait()
 		if n := p.live.Load(); n != 3 {
 			t.Errorf("%d kernels live", n) // b, f, a; bob's is culled
 		}
