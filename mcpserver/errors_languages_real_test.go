@@ -79,14 +79,27 @@ func TestRealErrorsOfR(t *testing.T) {
 			"out\nerr\n[1] 3\na b\n[1] \"c\""},
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
+		{"of cat()", "f <- function(x) cat(x)\nf(list(1, list(2)))", "In f(list(1, list(2)))\nError in cat(x): argument 1 (type 'list') cannot be handled by 'cat'"},
+		{"of Sys.sleep()", "Sys.sleep('a')", "[stderr]\nWarning message in Sys.sleep(\"a\"):\n“NAs introduced by coercion”\nError in Sys.sleep(\"a\"): invalid 'time' value"},
+		{"to files", "cat('a', 'b\n', file = 'printed', sep = '-'); cat('c\n', file = 'printed', append = TRUE); cat(readLines('printed'), sep = '|', fill = TRUE)", "a-b|c"},
+		{"what is captured", "x <- capture.output({ cat('one\n'); Sys.sleep(0.2); cat('two\n') }); x", "[1] \"one\" \"two\""},
 	})
-	// What cat() has printed when a cell is interrupted, also in a loop that never ends its expression.
+	// What was printed when a cell is interrupted, also by an expression that never ends.
 	for name, code := range map[string]string{
 		"it sleeps":   "for (i in 1:1000) { cat('line', i, '\\n'); Sys.sleep(0.05) }",
 		"it computes": "for (i in 1:1000) { cat('line', i, '\\n'); end <- proc.time()[[3]] + 0.05; while (proc.time()[[3]] < end) 1 }",
 	} {
 		got := run(code, "timeout_seconds", 1).String()
 		if !strings.Contains(got, "line 1 \nline 2 \n") || strings.Count(got, "line ") < 5 {
+			t.Errorf("%s, and is interrupted:\n%s", name, got)
+		}
+	}
+	for name, code := range map[string]string{
+		"the last line": "f <- function() { cat('loading\n'); cat('fitting\n'); repeat x <- 1 }\nf()",
+		"print()":       "f <- function() { print('loading'); print('fitting'); repeat x <- 1 }\nf()",
+		"one by one":    "f <- function() { writeLines('loading'); writeLines('fitting'); repeat x <- 1 }; f()",
+	} {
+		if got := run(code, "timeout_seconds", 1).String(); !strings.Contains(got, "loading") || !strings.Contains(got, "fitting") {
 			t.Errorf("%s, and is interrupted:\n%s", name, got)
 		}
 	}

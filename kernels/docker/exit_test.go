@@ -41,7 +41,7 @@ func TestEndOfAProgramIsTold(t *testing.T) {
 		}()
 		begin := func(script string) string {
 			run, err := e.api.ContainerExecCreate(t.Context(), name, container.ExecOptions{
-				User: "0:0", Cmd: []string{"sh", "-c", script}, AttachStdout: true, AttachStderr: true,
+				User: "0:0", Cmd: []string{"sh", "-c", "echo; " + script}, AttachStdout: true, AttachStderr: true,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -52,6 +52,9 @@ func TestEndOfAProgramIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(stream.Close)
+			if _, err := stream.Reader.ReadByte(); err != nil { // it has begun: before that engines say that it does not run
+				t.Fatal(err)
+			}
 			return run.ID
 		}
 		if code, err := e.exitOf(t.Context(), made.ID, begin("sleep 2; exit 3")); code != 3 || err != nil {

@@ -78,7 +78,9 @@ local({
     }
   }))
 
-  # evaluate hands on what cat() prints when the expression has ended, and none of it when that is interrupted.
+  # evaluate hands on what an expression prints when it has ended. It does so here while cat() prints and before Sys.sleep(), ten times a
+  # second at most, and when the expression is interrupted, or that would be lost. The functions keep their own bodies and are
+  # compiled, as they were: R names them in errors then.
   last <- 0
   hand_on <- function(pause) {
     now <- proc.time()[[3]]
@@ -87,24 +89,30 @@ local({
     evaluate::flush_console()
   }
   replace_in_package("base", "cat", local({
-    run <- base::cat
-    function(..., file = "", sep = " ", fill = FALSE, labels = NULL, append = FALSE) {
-      run(..., file = file, sep = sep, fill = fill, labels = labels, append = append)
-      if (identical(file, "")) hand_on(0.1)
+    cat <- base::cat
+    body(cat) <- bquote({
+      .(body(cat))
+      if (identical(file, stdout())) .(hand_on)(0.1)
       invisible()
-    }
+    })
+    compiler::cmpfun(cat)
   }))
   replace_in_package("base", "Sys.sleep", local({
-    run <- base::Sys.sleep
-    function(time) {
-      hand_on(0)
-      run(time)
-    }
+    sleep <- base::Sys.sleep
+    body(sleep) <- bquote({
+      .(hand_on)(0)
+      .(body(sleep))
+    })
+    compiler::cmpfun(sleep)
   }))
+  replace_in_env("evaluate", function(...) {
+    withCallingHandlers(evaluate::evaluate(...), interrupt = function(condition) hand_on(0))
+  }, parent.env(asNamespace("IRkernel")))
 
   kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
   executor <- kernel$executor
-  send <- executor$send_response
+  send_response <- executor$send_response
+  send <- function(...) suspendInterrupts(send_response(...)) # whose parts are sent one by one
   executor$send_response <- function(msg_type, parent_msg, socket_name, content) {
     if (msg_type == "input_request" && !isTRUE(parent_msg$content$allow_stdin)) { # IRkernel would wait for ever
       stop("nobody can answer readline() here: put the value into the code", call. = FALSE)
