@@ -221,7 +221,8 @@ func TestRealKernelLargePrint(t *testing.T) {
 
 func TestRealKernelInterrupt(t *testing.T) {
 	eachTransport(t, func(t *testing.T, k *kernel) {
-		id := k.execute("import time\nprint('asleep', flush=True)\ntime.sleep(1000)")
+		// Python hears of a signal that comes just before it falls asleep when it wakes up.
+		id := k.execute("import time\nprint('asleep', flush=True)\nwhile True: time.sleep(1)")
 		k.await(t, "sleep", func() bool { return len(k.of(id, "stream")) > 0 })
 		start := time.Now()
 		k.reply(k.send(stream.Control, "interrupt_request", "{}"))
