@@ -17,7 +17,7 @@ def print_figure(figure, fmt="png", *args, print_figure=pylabtools.print_figure,
 
         Image.register_save(OPAQUE_PNG, save_opaque_png)
         options["pil_kwargs"] = {"format": OPAQUE_PNG, "compress_level": LEVEL}
-    with ticks_placed_once(figure):
+    with ticks_placed_once(figure), axes_measured_once(figure):
         return print_figure(figure, fmt, *args, **options)
 
 
@@ -69,6 +69,18 @@ def remember_ticks(axis, placed):
         return boxes[2]
 
     axis._update_ticks, axis._get_ticklabel_bboxes = _update_ticks, _get_ticklabel_bboxes
+
+
+@contextmanager
+def axes_measured_once(figure):
+    # To find its edges, a figure asks all of its parts and then all of its axes; in matplotlib 3.6 these are among the parts.
+    find = figure.get_default_bbox_extra_artists
+    axes = set(map(id, figure.axes))
+    figure.get_default_bbox_extra_artists = lambda: [part for part in find() if id(part) not in axes]
+    try:
+        yield
+    finally:
+        del figure.get_default_bbox_extra_artists
 
 
 pylabtools.print_figure = print_figure
