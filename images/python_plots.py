@@ -35,8 +35,8 @@ def ticks_placed_once(figure):
 
     axes = [axis for part in figure.axes for axis in (part.xaxis, part.yaxis)]
     axes = [axis for axis in axes if type(axis) in (XAxis, YAxis)]  # those of others may place ticks in ways of their own
-    if figure.canvas.callbacks.callbacks.get("draw_event"):
-        axes = []  # somebody changes things between the two
+    if figure.canvas.callbacks.callbacks.get("draw_event") or not hasattr(XAxis, "_update_ticks") or not hasattr(XAxis, "_get_ticklabel_bboxes"):
+        axes = []  # somebody changes things between the two, or matplotlib is another one
     placed = {}
     for axis in axes:
         remember_ticks(axis, placed)
@@ -44,7 +44,8 @@ def ticks_placed_once(figure):
         yield
     finally:
         for axis in axes:
-            del axis._update_ticks, axis._get_ticklabel_bboxes
+            vars(axis).pop("_update_ticks", None)  # None where a figure was printed while it was
+            vars(axis).pop("_get_ticklabel_bboxes", None)
 
 
 def remember_ticks(axis, placed):
@@ -80,7 +81,7 @@ def axes_measured_once(figure):
     try:
         yield
     finally:
-        del figure.get_default_bbox_extra_artists
+        vars(figure).pop("get_default_bbox_extra_artists", None)
 
 
 pylabtools.print_figure = print_figure
