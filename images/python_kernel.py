@@ -16,6 +16,7 @@ class App(IPKernelApp):
         fill_lines_with_values(self.kernel.shell)
         show_pages(self.kernel.shell)
         show_before_drawing(self.kernel.shell.events)
+        show_what_agg_draws(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
         ask_after_output(self.kernel)

@@ -1,4 +1,5 @@
-# Lets figures be drawn and compressed with less work. Each pixel is as it would be.
+# Lets figures be drawn and compressed with less work, and all of them be seen. Each pixel is as it would be.
+import sys
 from contextlib import contextmanager
 
 from IPython.core import pylabtools
@@ -100,3 +101,18 @@ def show_before_drawing(events):
             there.insert(0, there.pop())
 
     events.register = register_first
+
+
+def show_what_agg_draws(shell):
+    # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen.
+    def show():
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is None or not pyplot.get_fignums() or pyplot.get_backend().lower() != "agg":
+            return
+        from matplotlib_inline import backend_inline, config
+
+        inline = config.InlineBackend.instance(parent=shell)
+        pylabtools.select_figure_formats(shell, inline.figure_formats, **inline.print_figure_kwargs)
+        backend_inline.show(close=True)
+
+    shell.events.register("post_execute", show)

@@ -92,6 +92,7 @@ func newAdminStop() *cobra.Command {
 func newAdminForget() *cobra.Command {
 	var o connection
 	var whose owner
+	var sure bool
 	cmd := &cobra.Command{
 		Use: "forget", Short: "Delete all sessions of an owner for good, with files, history and images", Args: cobra.NoArgs,
 		Long: `Deletes all sessions of an owner for good, also those that run, with their files and their history, and the images he has made.
@@ -99,6 +100,9 @@ First see to it that he gets no token any more: who has one can begin anew. The 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := whose.check(cmd, "cellblock admin ls shows both of whose sessions run, the audit log of everybody."); err != nil {
 				return err
+			}
+			if !sure {
+				return fault.New(fault.Invalid, "this deletes for good all that %s at %s has", whose.subject, whose.issuer).WithHint("Add --yes to have it done.")
 			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 				said, err := tell(ctx, c, "forget_owner", map[string]any{"issuer": whose.issuer, "subject": whose.subject})
@@ -109,6 +113,7 @@ First see to it that he gets no token any more: who has one can begin anew. The 
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&sure, "yes", false, "have it done: nothing brings back what is deleted")
 	whose.addFlags(cmd.Flags())
 	o.addFlags(cmd.Flags())
 	return cmd

@@ -1,5 +1,7 @@
 package kernelstest
 
+import "io"
+
 // testFigures draws in all formats that IPython has. Those of PNG are made with less work than Pillow's own level, unless the
 // user has a level of his own.
 func testFigures(f *suite) {
@@ -20,6 +22,34 @@ def show(fmt, **options):
 _ = plt.plot([1, 2])
 show("png"); show("retina"); show("svg"); show("jpeg"); show("pdf"); show("png", pil_kwargs={"compress_level": 9}); plt.close("all")`,
 		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/jpeg\napplication/pdf\nimage/png 78da")
+}
+
+// testAgg wants one picture of each figure that a cell leaves, in that cell.
+func testAgg(f *suite) {
+	b := f.launch()
+	b.python("import matplotlib; matplotlib.use('Agg')")
+	for code, want := range map[string]int{
+		"plt.plot([1, 3, 2]); plt.show()":                      1,
+		"for n in (1, 2): plt.figure(); plt.plot([n])":         2,
+		"plt.plot([1]); plt.savefig('saved.png'); plt.close()": 0,
+	} {
+		pictures := 0
+		e := b.execute("import matplotlib.pyplot as plt\n" + code)
+		for {
+			out, err := e.Next(f.ctx())
+			if err == io.EOF {
+				break
+			}
+			f.must(err)
+			if data := out.Data["image/png"]; data != nil {
+				b.checkPNG(data)
+				pictures++
+			}
+		}
+		if pictures != want {
+			f.Errorf("%d pictures, want %d of %s", pictures, want, code)
+		}
+	}
 }
 
 // testFigurePixels draws what places its ticks in various ways: as matplotlib does, and with what kernels spare it.

@@ -32,6 +32,7 @@ var outputCases = []suiteCase{
 	{"what cells are spared is not missed", real | inner, testSpared},
 	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
 	{"figures in every format", real | inner, testFigures},
+	{"figures of a backend without a screen are shown", real | inner, testAgg},
 	{"figures look as matplotlib draws them", real | inner, testFigurePixels},
 	{"item 11: a thread's late output reaches its execution", real | inner, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", carried | inner, testHeldLateOutput},
