@@ -40,6 +40,7 @@ class InspectOnce:
         return self.modules[file]
 
 
+SHOWN = 40  # columns of a DataFrame, and characters of the name of one
 LONG = 10_000  # lines of a file that takes seconds to parse
 
 
@@ -69,6 +70,20 @@ def suggestion(value, tb):
     except Exception:
         return ""  # the value's own code has run, to say what it has
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
+
+
+def columns(value, tb):
+    # What to write instead of a column that is not there. Whoever reads the error has often not seen the data.
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    if type(value) is not KeyError or frame is None:
+        return []
+    asked = [step.tb_frame.f_locals.get("self") for step in steps(tb) if step.tb_frame.f_code.co_name == "__getitem__"]
+    asked = [table for table in asked if type(table) is frame]
+    if not asked:
+        return []
+    names = [repr(name)[:SHOWN] for name in asked[-1].columns[:SHOWN]]
+    left = asked[-1].shape[1] - len(names)
+    return [f"The DataFrame's columns: {', '.join(names)}" + (f" and {left} more" if left else "")]
 
 
 def warnings_of_cells(compiler):
@@ -104,7 +119,7 @@ def show_whole_errors(shell):
             if COLOUR.sub("", lines[i]).endswith(f"{etype.__name__}: {value}"):
                 lines[i] += more
                 break
-        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)]
+        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)] + columns(value, tb)
         return lines + [note for note in notes if note not in lines and note not in lines[-1]]
 
     def members(of, path=""):

@@ -42,8 +42,10 @@ func TestRealErrors(t *testing.T) {
 		{"what print() is made of", "import sys\nsys.stdout.write(5)", "Cell In [13], line 2\n----> 2 sys.stdout.write(5)\nTypeError: "},
 		{"a file that is run", runOwn, "File /workspace/own.py:2\n----> 2 g()\nFile /workspace/own.py:1, in g()\n----> 1 def g(): return 1/0\nZeroDivisionError: "},
 		{"a file that is not there", strings.Replace(runOwn, "own.py", "other.py", 1), "FileNotFoundError: [Errno 2] No such file or directory: '/workspace/other.py'\n"},
-		{"a library's frames", "import pandas as pd\npd.DataFrame({'a': [1]})['b']", "KeyError: 'b'"},
-		{"a bracket", "x = 1\nprint(x", "Cell In [17], line 2\n    print(x\n         ^\nSyntaxError: '(' was never closed"},
+		{"a library's frames", "import pandas as pd\npd.DataFrame({'a': [1]})['b']", "KeyError: 'b'\nThe DataFrame's columns: 'a'"},
+		{"many columns", "pd.DataFrame([range(50)])['b']", "KeyError: 'b'\nThe DataFrame's columns: 0, 1, 2, "},
+		{"a key of a Series", "pd.Series({'a': 1})['b']", "KeyError: 'b'"},
+		{"a bracket", "x = 1\nprint(x", "Cell In [19], line 2\n    print(x\n         ^\nSyntaxError: '(' was never closed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("e", tt.code).expect(t, true, tt.want) })
 	}

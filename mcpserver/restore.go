@@ -125,7 +125,7 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 	}
 	text += "."
 	if ran+r.Done > 0 {
-		text += " What these cells define is there again; what ran in the background, or other cells changed, is not."
+		text += " What these cells define is there again; what cells had defined before they failed, or ran in the background, is not."
 	}
 	return text
 }
