@@ -105,11 +105,11 @@ func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 	deleted, err := s.Sessions.Forget(ctx, owner)
 	images, failed := s.forgetImages(ctx, owner)
 	err = errors.Join(err, failed)
-	if err == nil && deleted+images == 0 {
-		err = fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
-			WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
-	}
-	if err != nil && deleted+images == 0 {
+	if deleted+images == 0 {
+		if err == nil {
+			err = fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
+				WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
+		}
 		return toolError(err), nil
 	}
 	text := fmt.Sprintf("Deleted of %s: %s with files and history, %s.", plain(owner.Subject), words.Count(int64(deleted), "session"), words.Count(int64(images), "image"))

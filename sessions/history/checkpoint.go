@@ -51,14 +51,12 @@ func (w *writer) empty(ctx context.Context) error {
 	defer limit.Stop()
 	select {
 	case <-done:
-		return nil
 	case <-limit.C: // what was deleted is out of everybody's sight
-		return nil
 	case <-w.quit: // whoever opens the log next empties it
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // emptyLater does so without anybody who waits.
@@ -73,21 +71,21 @@ func (w *writer) emptyLater() {
 // by commits.
 func (w *writer) merge() {
 	w.unmerged = 0
+	w.stale.stop()
 	switch {
 	case w.stale == nil:
 		w.checkpoint("PASSIVE")
 	case w.truncate():
-		w.stale.stop()
 		close(w.stale.done)
 		w.stale = nil
 	default:
-		w.stale.stop()
 		w.stale.again = time.AfterFunc(w.stale.pause, w.emptyLater)
 		w.stale.pause = min(2*w.stale.pause, lastPause)
 	}
 	w.next()
 }
 
+// stop ends the wait for another attempt, if there is one.
 func (u *unemptied) stop() {
 	if u != nil && u.again != nil {
 		u.again.Stop()
