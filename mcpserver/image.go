@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
 	_ "image/gif" // decoded, and sent as PNG
 	"image/jpeg"
 	"image/png"
@@ -14,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // decoded, and sent as PNG
 )
 
@@ -136,18 +136,6 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 		small, f.smaller = scale(small, shorter), true
 	}
 	return errNoRoom
-}
-
-// scale returns img with its longest side at most side pixels.
-func scale(img image.Image, side int) image.Image {
-	b := img.Bounds()
-	longest := max(b.Dx(), b.Dy())
-	if longest <= side {
-		return img
-	}
-	small := image.NewNRGBA(image.Rect(0, 0, max(1, b.Dx()*side/longest), max(1, b.Dy()*side/longest)))
-	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Src, nil)
-	return small
 }
 
 func encodePNG(img image.Image) ([]byte, error) {
