@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/gif"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func picture(w, h int, noisy bool) string {
 			img.Pix[i] = byte(seed >> 24)
 		}
 	}
-	data, err := encodePNG(img)
+	data, err := encodePNG(img, math.MaxInt)
 	if err != nil {
 		panic(err)
 	}

@@ -113,7 +113,7 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 	f.smaller = small != img
 	defer func() { f.shown = small.Bounds().Size() }()
 	if format != "jpeg" && (f.smaller || format != "png") {
-		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
+		if data, err := encodePNG(small, base64.StdEncoding.DecodedLen(room)); err == nil {
 			f.block = imageBlock("image/png", data)
 			return nil
 		}
@@ -138,19 +138,38 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 	return errNoRoom
 }
 
-func encodePNG(img image.Image) ([]byte, error) {
-	var b bytes.Buffer
+// bounded holds at most so many bytes.
+type bounded struct {
+	bytes []byte
+	most  int
+}
+
+// Write returns errNoRoom for what is more.
+func (b *bounded) Write(data []byte) (int, error) {
+	if len(b.bytes)+len(data) > b.most {
+		return 0, errNoRoom
+	}
+	b.bytes = append(b.bytes, data...)
+	return len(data), nil
+}
+
+// encodePNG returns errNoRoom for an image of more than so many bytes, as soon as it has them.
+func encodePNG(img image.Image, most int) ([]byte, error) {
+	b := bounded{most: most}
 	err := png.Encode(&b, img)
-	return b.Bytes(), err
+	return b.bytes, err
 }
 
 // encodeJPEG puts img on white, because JPEG knows no transparency and plots are dark on nothing.
 func encodeJPEG(img image.Image) ([]byte, error) {
-	opaque := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
-	draw.Draw(opaque, opaque.Bounds(), image.White, image.Point{}, draw.Src)
-	draw.Draw(opaque, opaque.Bounds(), img, img.Bounds().Min, draw.Over)
+	if m, ok := img.(*image.RGBA); !ok || !m.Opaque() {
+		white := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+		draw.Draw(white, white.Rect, image.White, image.Point{}, draw.Src)
+		draw.Draw(white, white.Rect, img, img.Bounds().Min, draw.Over)
+		img = white
+	}
 	var b bytes.Buffer
-	err := jpeg.Encode(&b, opaque, &jpeg.Options{Quality: 85})
+	err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 85})
 	return b.Bytes(), err
 }
 

@@ -1,9 +1,12 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"image"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -124,5 +127,22 @@ func TestTooSmallToRead(t *testing.T) {
 	a.add(kernels.Output{Kind: kernels.OutputDisplay, Data: mimeBundle{"text/plain": json.RawMessage(`"<Figure size 640x480 with 0 Axes>"`)}})
 	if got := a.blocks(defaultBudget, bounds{}); len(got) != 0 {
 		t.Errorf("%v", got)
+	}
+}
+
+// Of a PNG that will not fit no more is made than fits.
+func TestPNGEndsWhereItDoesNotFit(t *testing.T) {
+	img := figure(600, 400, true)
+	whole, err := encodePNG(img, math.MaxInt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fits, err := encodePNG(img, len(whole)); err != nil || !bytes.Equal(fits, whole) {
+		t.Errorf("%d bytes where there is room for them: %v", len(fits), err)
+	}
+	for _, most := range []int{0, 2000, len(whole) - 1} {
+		if some, err := encodePNG(img, most); !errors.Is(err, errNoRoom) || len(some) > most {
+			t.Errorf("%d bytes where there is room for %d: %v", len(some), most, err)
+		}
 	}
 }
