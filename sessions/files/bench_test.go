@@ -27,3 +27,36 @@ func BenchmarkScan(b *testing.B) {
 		})
 	}
 }
+
+// What each level of folders in folders costs should not grow with their number.
+func BenchmarkDeleteDeep(b *testing.B) {
+	for _, n := range []int{250, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				f, _ := Open(b.TempDir(), 0, 0)
+				if err := f.root.Mkdir("deep", 0o755); err != nil {
+					b.Fatal(err)
+				}
+				at, _ := f.root.OpenRoot("deep")
+				for range n {
+					_ = at.Mkdir("deep", 0o755)
+					below, err := at.OpenRoot("deep")
+					if err != nil {
+						b.Fatal(err)
+					}
+					at.Close()
+					at = below
+				}
+				at.Close()
+				b.StartTimer()
+				if _, err := f.Delete("deep", true); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				f.Close()
+				b.StartTimer()
+			}
+		})
+	}
+}
