@@ -287,12 +287,14 @@ func unsavedRemark(err error) string {
 
 func ladderRemark(i sessions.InterruptReport) string {
 	switch {
+	case i.Rung == sessions.RungRestart:
+		return "It ignored the interrupt, and its kernel had to be restarted: variables are lost, files are kept."
+	case !i.VariablesKept:
+		return "Its kernel died before it stopped: variables are lost, files are kept."
 	case i.Rung == sessions.RungKillChildren:
 		return "It stopped when the processes that it had started were killed; variables are kept."
-	case i.VariablesKept:
-		return "An interrupt was enough. Variables are kept."
 	}
-	return "It ignored the interrupt, and its kernel had to be restarted: variables are lost, files are kept."
+	return "An interrupt was enough. Variables are kept."
 }
 
 // deathRemark tells of a death during the cell. The next cell's preamble repeats it for whoever calls then.
@@ -333,7 +335,7 @@ func statusText(r sessions.Result) string {
 		return notebook.StatusTimedOut
 	case r.Cancelled:
 		return "cancelled"
-	case r.Interrupt.Ran:
+	case r.Interrupted():
 		return notebook.StatusInterrupted
 	case r.Status == kernels.StatusDied:
 		return "kernel died"

@@ -12,7 +12,6 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
-	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -192,8 +191,6 @@ func phaseText(i sessions.ExecutionInfo) string {
 		return "cancelled"
 	case i.Err != nil:
 		return "not run"
-	case i.Result.Status == kernels.StatusDied && !i.Result.TimedOut && !i.Result.Cancelled:
-		return "kernel died"
 	}
 	return statusText(i.Result)
 }

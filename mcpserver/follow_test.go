@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/kernels"
 	"cellblock/mcpserver/transport"
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 )
 
 // execute is execute_python with more arguments than a code.
@@ -279,6 +282,46 @@ func TestListExecutions(t *testing.T) {
 			t.Errorf("limit: %s", got)
 		}
 		w.call("list_executions", map[string]any{"session_id": "none"}).expect(t, true, "there is no session")
+	})
+}
+
+// A cell that only a restart of its kernel could stop was interrupted, for all who read of it, also when it is read from the store; one
+// whose kernel died of itself while it was being stopped was not.
+func TestInterruptedByRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, dir := storetest.NewMemory(), t.TempDir()
+		w := newWorld(t, func(c *sessions.Config) { c.Store, c.DataDir = store, dir })
+		defer func() { w.kernels.StopAll() }()
+		stop := func(code, want string) {
+			w.execute("s", code, map[string]any{"wait_seconds": 1})
+			w.call("interrupt_session", map[string]any{"session_id": "s"}).expect(t, false, want)
+		}
+		stop("print half\nstubborn 24h", "its kernel had to be restarted")
+		time.AfterFunc(3*time.Second, func() {
+			launched := w.kernels.Launched()
+			w.kernels.Kernel(launched[len(launched)-1].ID).Crash(kernels.ExitStatus{Code: -1, Signal: "SIGKILL"})
+		})
+		stop("print all\nstubborn 24h", "Its kernel died before it stopped")
+		check := func(when string) {
+			t.Helper()
+			got := w.call("list_executions", map[string]any{"session_id": "s"}).String()
+			if !strings.HasPrefix(got, "1 · interrupted · ") || !strings.Contains(got, "\n2 · kernel died · ") {
+				t.Errorf("%s: the list is\n%s", when, got)
+			}
+			w.get("s", 1, nil).expect(t, true, "half\n", "The kernel was restarted because the cell did not stop", "cell 1 · interrupted")
+			w.get("s", 2, nil).expect(t, true, "all\n", "SIGKILL", "cell 2 · kernel died")
+			if got := outline(w.book("s")); !strings.Contains(got, "interrupted: stdout half;") {
+				t.Errorf("%s: the notebook has\n%s", when, got)
+			}
+		}
+		check("at once")
+		if err := w.service.Sessions.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.kernels.StopAll()
+		w = newWorld(t, func(c *sessions.Config) { c.Store, c.DataDir = store.Another(), dir })
+		check("from the store")
+		_ = w.service.Sessions.Shutdown(t.Context())
 	})
 }
 

@@ -80,6 +80,10 @@ type Result struct {
 	Unsaved error
 }
 
+// Interrupted tells whether the cell ended because it was interrupted, for whatever reason: also where its kernel had to be restarted
+// for that, and not where the kernel died meanwhile without our doing.
+func (r Result) Interrupted() bool { return r.Interrupt.Ran && (r.Death == nil || r.Death.Asked) }
+
 // InterruptReport says what an interrupt did.
 type InterruptReport struct {
 	// Ran tells whether a cell was running; if not, nothing was done.

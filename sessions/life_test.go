@@ -210,6 +210,9 @@ func TestInterruptLadder(t *testing.T) {
 						res.TimedOut != (by == "timeout") || res.Cancelled != (by == "cancel") {
 						t.Errorf("result %+v", res)
 					}
+					if !res.Interrupted() {
+						t.Errorf("it was not interrupted: %+v", res)
+					}
 					if took := time.Since(began); took != want || res.Duration != want {
 						t.Errorf("took %v (it says %v), want %v", took, res.Duration, want)
 					}

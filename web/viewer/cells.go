@@ -240,10 +240,10 @@ func statusOf(info sessions.ExecutionInfo) (status, label string) {
 		return "stopped", "not run"
 	case r.TimedOut:
 		return "failed", "timed out"
+	case r.Interrupted():
+		return "stopped", "interrupted"
 	case r.Status == kernels.StatusDied:
 		return "failed", "kernel died"
-	case r.Interrupt.Ran:
-		return "stopped", "interrupted"
 	case r.Status == kernels.StatusOK:
 		return "ok", "ok"
 	}

@@ -117,6 +117,30 @@ func TestHintsOfWhatIsPrinted(t *testing.T) {
 // noImages is a library that is never asked.
 type noImages struct{ mcpserver.ImageLibrary }
 
+// A cell is said to have been interrupted also where that took a restart of its kernel, with why; not where its kernel died of itself.
+func TestHowACellEnded(t *testing.T) {
+	interrupt := sessions.InterruptReport{Ran: true, Rung: sessions.RungRestart}
+	died := func(asked bool) kernels.Result {
+		return kernels.Result{Status: kernels.StatusDied, Death: &kernels.Death{Cause: "the kernel is gone", Asked: asked}}
+	}
+	for name, tt := range map[string]struct {
+		result                 sessions.Result
+		status, label, failure string
+	}{
+		"it heard the interrupt":  {sessions.Result{Result: kernels.Result{Status: kernels.StatusError}, Interrupt: interrupt}, "stopped", "interrupted", ""},
+		"it needed a restart":     {sessions.Result{Result: died(true), Interrupt: interrupt}, "stopped", "interrupted", "The kernel is gone."},
+		"its kernel died":         {sessions.Result{Result: died(false)}, "failed", "kernel died", "The kernel is gone."},
+		"its kernel died as well": {sessions.Result{Result: died(false), Interrupt: interrupt}, "failed", "kernel died", "The kernel is gone."},
+		"its kernel was replaced": {sessions.Result{Result: died(true)}, "failed", "kernel died", "The kernel is gone."},
+		"its time was over":       {sessions.Result{Result: died(true), Interrupt: interrupt, TimedOut: true}, "failed", "timed out", "The kernel is gone."},
+	} {
+		view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Result: tt.result})
+		if view.Status != tt.status || view.Label != tt.label || view.Failure != tt.failure {
+			t.Errorf("%s: %s, %q, %q", name, view.Status, view.Label, view.Failure)
+		}
+	}
+}
+
 // What never ran can be run by whom may, by a button; nothing else can.
 func TestWhatNeverRanCanBeRun(t *testing.T) {
 	never := fault.New(fault.Unavailable, "the server restarted before this cell ran").WithHint("run it again")
