@@ -77,12 +77,21 @@ func (m *Metrics) CellEnded(e *sessions.Execution) {
 		m.failures.WithLabelValues(fault.KindOf(info.Err).String()).Inc()
 		return
 	}
-	status := string(info.Result.Status)
-	if info.Result.TimedOut {
-		status = "timeout"
-	}
-	m.cells.WithLabelValues(language, status).Inc()
+	m.cells.WithLabelValues(language, statusOf(info.Result)).Inc()
 	m.cellTime.WithLabelValues(language).Observe(info.Duration.Seconds())
+}
+
+// statusOf is how a cell ended that ran: what stopped it says more than what its kernel answered to that.
+func statusOf(r sessions.Result) string {
+	switch {
+	case r.TimedOut:
+		return "timeout"
+	case r.Cancelled:
+		return "cancelled"
+	case r.Interrupted():
+		return "interrupted"
+	}
+	return string(r.Status)
 }
 
 // Answered counts an answer to a request for one of a few things: "mcp", "viewer".

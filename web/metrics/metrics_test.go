@@ -74,6 +74,35 @@ func TestCellsAndSessionsAreCounted(t *testing.T) {
 		`cellblock_cells_waiting 0`, `cellblock_kernels_lost_total{how="died"} 0`, `cellblock_history_cells 5`)
 	running.Cancel()
 	_, _ = running.Wait(t.Context())
+	want(t, m, `cellblock_cells_total{language="python",status="cancelled"} 1`, `cellblock_cells_total{language="python",status="error"} 1`)
+}
+
+// What stopped a cell is counted, not how its kernel took that.
+func TestStatusOfStoppedCells(t *testing.T) {
+	interrupted := sessions.InterruptReport{Ran: true}
+	ended := func(status kernels.Status, death *kernels.Death) kernels.Result {
+		return kernels.Result{Status: status, Death: death}
+	}
+	failed, restarted := ended(kernels.StatusError, nil), ended(kernels.StatusDied, &kernels.Death{Asked: true})
+	died := ended(kernels.StatusDied, &kernels.Death{})
+	for name, tt := range map[string]struct {
+		result sessions.Result
+		want   string
+	}{
+		"it failed":                             {sessions.Result{Result: failed}, "error"},
+		"its kernel died":                       {sessions.Result{Result: died}, "died"},
+		"its time was over":                     {sessions.Result{Result: failed, Interrupt: interrupted, TimedOut: true}, "timeout"},
+		"its caller gave it up":                 {sessions.Result{Result: failed, Interrupt: interrupted, Cancelled: true}, "cancelled"},
+		"given up, by a restart":                {sessions.Result{Result: restarted, Interrupt: interrupted, Cancelled: true}, "cancelled"},
+		"it was interrupted":                    {sessions.Result{Result: failed, Interrupt: interrupted}, "interrupted"},
+		"it was interrupted and ended well":     {sessions.Result{Result: ended(kernels.StatusOK, nil), Interrupt: interrupted}, "interrupted"},
+		"interrupted, by a restart":             {sessions.Result{Result: restarted, Interrupt: interrupted}, "interrupted"},
+		"its kernel died as it was to be ended": {sessions.Result{Result: died, Interrupt: interrupted}, "died"},
+	} {
+		if got := statusOf(tt.result); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
 }
 
 func TestNoMetrics(t *testing.T) {
