@@ -69,6 +69,9 @@ func (c *stdioCarrier) attach(ctx context.Context) (types.HijackedResponse, erro
 	}()
 	select {
 	case a := <-answers:
+		if connectionLost(a.err) {
+			a.err = unreachable(" at "+c.api.DaemonHost(), a.err)
+		}
 		return a.attached, a.err
 	case <-ctx.Done():
 		return types.HijackedResponse{}, ctx.Err()

@@ -116,7 +116,7 @@ func TestFindSaysWhatIsWrong(t *testing.T) {
 	}{
 		"none":       {[]string{"unix:///nowhere/a.sock", "unix:///nowhere/b.sock"}, []string{"no container engine answers", "DOCKER_HOST", "Start Docker or Podman"}},
 		"too old":    {[]string{old}, []string{"too old", "1.39", "1.40", "Upgrade"}},
-		"not socket": {[]string{"unix://" + shortDir(t)}, []string{"cannot be reached\nHint: Start the engine"}},
+		"not socket": {[]string{"unix://" + shortDir(t)}, []string{"does not answer\nHint: Start Docker or Podman"}},
 		"nonsense":   {[]string{"docker.sock"}, []string{"docker.sock", "unix:///"}},
 		"ssh":        {[]string{"ssh://me@there"}, []string{"ssh -nNT -L"}},
 	}

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/docker/docker/client"
 
 	"cellblock/internal/fault"
 )
@@ -77,7 +77,7 @@ func engineError(host string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "the container engine%s does not answer in time: %w", at, err).
 			WithHint("Look at the engine's own log; restart it if it hangs.")
-	case client.IsErrConnectionFailed(err):
+	case connectionLost(err):
 		return unreachable(at, err)
 	case noSpace(err):
 		full := diskFull("%s", err)
@@ -98,14 +98,20 @@ func permissionHint(host string) string {
 		"DOCKER_GID=$(stat -c %g SOCKET) docker compose up -d. Or use rootless Docker or Podman."
 }
 
-// unreachable is the error of an engine that does not run. The client's own words for that say no more.
+// unreachable is the error of an engine to which there is no connection. Where nobody listens, the words of the client and of the
+// system for that say no more.
 func unreachable(at string, err error) error {
-	f := fault.New(fault.Unavailable, "the container engine%s cannot be reached", at)
-	if !strings.HasPrefix(err.Error(), "Cannot connect to the Docker daemon") {
+	f := fault.New(fault.Unavailable, "the container engine%s does not answer", at)
+	if !nobodyListens(err) {
 		f.Message += ": " + err.Error()
 	}
 	f.Err = err
-	return f.WithHint("Start the engine, or name the one to use (docker.host, else DOCKER_HOST); then try again.")
+	return f.WithHint("Start Docker or Podman there, or name the engine to use (docker.host, else DOCKER_HOST); cellblock doctor tells whether it answers.")
+}
+
+// nobodyListens reports whether err is that of an engine's address behind which there is no process. Its client forgets the cause.
+func nobodyListens(err error) bool {
+	return strings.Contains(err.Error(), "Cannot connect to the Docker daemon") || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 // imageError says what to do about an image that the engine does not have.

@@ -221,7 +221,7 @@ func (l *launch) explain(ctx context.Context, err error) error {
 		status, logs := l.handle.Status(), strings.TrimSpace(l.handle.Logs(ctx))
 		return fault.New(fault.Unavailable, "the kernel's container ended at once (exit code %d%s): %s", status.Code, status.Signal, logs).
 			WithHint("Check that the image %s can run %s, and that cellblock-shim is of the same version as cellblock.", l.spec.Image, l.spec.Kernelspec.Argv[0])
-	case cutOff(err):
+	case cutOff(err) && !nobodyListens(err):
 		return fault.New(fault.Unavailable, "the container engine at %s went away during a launch: %w", l.e.host, err).
 			WithHint("Look whether the engine runs; what the launch had begun is cleared up once it answers.")
 	case strings.Contains(err.Error(), "bind source path does not exist") || strings.Contains(err.Error(), "invalid mount config"):
