@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/images/derived"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/sessions"
@@ -18,6 +20,7 @@ import (
 const (
 	listAllSessions = "list_all_sessions"
 	stopAnySession  = "stop_any_session"
+	showOwner       = "show_owner"
 	forgetOwner     = "forget_owner"
 )
 
@@ -87,6 +90,39 @@ func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 	return mcp.NewToolResultText(fmt.Sprintf("Session %s of %s is stopped; its files and history are kept.", id, plain(owner.Subject))), nil
 }
 
+func (s *service) showOwnerTool() toolSpec {
+	return toolSpec{
+		name: showOwner, title: "Count what somebody has",
+		description: "For operators: how much of an owner forget_owner would delete.",
+		input:       ownerArguments(),
+		readOnly:    true, idempotent: true, handle: s.showOwner,
+	}
+}
+
+func (s *service) showOwner(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a := argumentsOf(r, "issuer", "subject")
+	owner := sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+	if a.err != nil {
+		return toolError(a.err), nil
+	}
+	has, err := s.Sessions.Holding(ctx, owner)
+	images, failed := s.imagesOf(ctx, owner)
+	switch err = errors.Join(err, failed); {
+	case err != nil:
+		return toolError(err), nil
+	case has.Sessions+len(images) == 0:
+		return toolError(nothingKept(owner)), nil
+	}
+	return mcp.NewToolResultText(fmt.Sprintf("Kept of %s at %s: %s (%d running) with files and the history of %s, %s.", plain(owner.Subject), plain(owner.Issuer),
+		words.Count(int64(has.Sessions), "session"), has.Running, words.Count(int64(has.Cells), "cell"), words.Count(int64(len(images)), "image"))), nil
+}
+
+// nothingKept is the error of whoever asks about an owner of whom there is nothing.
+func nothingKept(owner sessions.Owner) error {
+	return fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
+		WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
+}
+
 func (s *service) forgetTool() toolSpec {
 	return toolSpec{
 		name: forgetOwner, title: "Delete all that somebody has",
@@ -107,8 +143,7 @@ func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 	err = errors.Join(err, failed)
 	if deleted+images == 0 {
 		if err == nil {
-			err = fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
-				WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
+			err = nothingKept(owner)
 		}
 		return toolError(err), nil
 	}
@@ -119,19 +154,19 @@ func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 	return mcp.NewToolResultText(text + " The audit log keeps its lines, and backups what they have. Whose token holds can begin anew."), nil
 }
 
-// forgetImages deletes the images of an owner.
-func (s *service) forgetImages(ctx context.Context, o sessions.Owner) (deleted int, err error) {
+// imagesOf are the images that an owner has made.
+func (s *service) imagesOf(ctx context.Context, o sessions.Owner) ([]derived.Entry, error) {
 	if s.Images == nil {
-		return 0, nil
+		return nil, nil
 	}
 	all, err := s.Images.List(ctx, o.Key())
-	if err != nil {
-		return 0, err
-	}
-	for _, entry := range all {
-		if !imageEntryOf(entry).Yours {
-			continue
-		}
+	return slices.DeleteFunc(slices.Clone(all), func(e derived.Entry) bool { return !imageEntryOf(e).Yours }), err
+}
+
+// forgetImages deletes the images of an owner.
+func (s *service) forgetImages(ctx context.Context, o sessions.Owner) (deleted int, err error) {
+	images, err := s.imagesOf(ctx, o)
+	for _, entry := range images {
 		if failed := s.Images.Delete(ctx, o.Key(), entry.Name); failed != nil {
 			err = errors.Join(err, failed)
 			continue

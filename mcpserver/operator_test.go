@@ -23,7 +23,7 @@ func TestOperatorsListAndStopSessionsOfAnybody(t *testing.T) {
 	for _, tool := range tools {
 		names = append(names, tool.Name)
 	}
-	if slices.Sort(names); strings.Join(names, " ") != "forget_owner health list_all_sessions stop_any_session" {
+	if slices.Sort(names); strings.Join(names, " ") != "forget_owner health list_all_sessions show_owner stop_any_session" {
 		t.Errorf("an operator has %v", names)
 	}
 	got := w.call("list_all_sessions", nil)
@@ -78,6 +78,10 @@ func TestOperatorsForgetOwners(t *testing.T) {
 
 	w.owner, w.scopes = sessions.Owner{Subject: "operator"}, []string{ScopeAdmin}
 	w.call("forget_owner", map[string]any{"issuer": bob.Issuer}).expect(t, true, "subject: is required")
+	w.call("show_owner", his).expect(t, false, "Kept of bob at https://issuer: 1 session (1 running) with files and the history of 1 cell, 2 images.")
+	if len(l.asked) > 0 {
+		t.Errorf("looking has asked %q", l.asked)
+	}
 	w.call("forget_owner", his).expect(t, false, "Deleted of bob: 1 session with files and history, 2 images.", "audit log")
 	if want := []string{fmt.Sprintf("delete %q ml", bob.Key()), fmt.Sprintf("delete %q viz", bob.Key())}; !slices.Equal(l.asked, want) {
 		t.Errorf("asked %q, want %q", l.asked, want)
@@ -86,7 +90,9 @@ func TestOperatorsForgetOwners(t *testing.T) {
 		t.Errorf("after it: %s", got)
 	}
 	l.list = nil
-	w.call("forget_owner", his).expect(t, true, "nothing is kept of bob at https://issuer", "audit log")
+	for _, tool := range []string{"show_owner", "forget_owner"} {
+		w.call(tool, his).expect(t, true, "nothing is kept of bob at https://issuer", "audit log")
+	}
 	l.err = errors.New("the engine is away")
 	w.call("forget_owner", map[string]any{"issuer": alice.Issuer, "subject": alice.Subject}).
 		expect(t, true, "Deleted of alice: 1 session", "Not all went: the engine is away", "goes on with what is left")

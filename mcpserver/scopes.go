@@ -56,6 +56,7 @@ var needs = map[string]need{
 	restoreSession:      {andLanguage: true},
 	listAllSessions:     {scope: ScopeAdmin},
 	stopAnySession:      {scope: ScopeAdmin},
+	showOwner:           {scope: ScopeAdmin},
 	forgetOwner:         {scope: ScopeAdmin},
 	"list_files":        {scope: ScopeFilesRead},
 	"read_file":         {scope: ScopeFilesRead},

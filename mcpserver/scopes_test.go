@@ -30,7 +30,7 @@ func TestEveryToolHasAScope(t *testing.T) {
 		"list_files": {scope: "files:read"}, "read_file": {scope: "files:read"}, "execute_file": {scope: "files:read", andLanguage: true},
 		"write_file": {scope: "files:write"}, "delete_file": {scope: "files:write"},
 		"interrupt_session": {scope: "sessions:manage"}, "restart_session": {scope: "sessions:manage"}, "close_session": {scope: "sessions:manage"},
-		"list_all_sessions": {scope: "sessions:admin"}, "stop_any_session": {scope: "sessions:admin"}, "forget_owner": {scope: "sessions:admin"},
+		"list_all_sessions": {scope: "sessions:admin"}, "stop_any_session": {scope: "sessions:admin"}, "forget_owner": {scope: "sessions:admin"}, "show_owner": {scope: "sessions:admin"},
 		"restore_session": {andLanguage: true}, "health": {everybody: true},
 		"create_image": {scope: "images:manage"}, "install_package": {scope: "images:manage"}, "list_images": {scope: "images:manage"}, "delete_image": {scope: "images:manage"},
 	}

@@ -63,7 +63,7 @@ func (s *service) toolset(name string) []toolSpec {
 		}
 		return append(tools, s.getTool(), s.interruptTool())
 	case ToolsetSessions:
-		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.restoreTool(), s.closeTool(), s.listAllTool(), s.stopAnyTool(), s.forgetTool()}
+		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.restoreTool(), s.closeTool(), s.listAllTool(), s.stopAnyTool(), s.showOwnerTool(), s.forgetTool()}
 	case ToolsetFiles:
 		return []toolSpec{s.listFilesTool(), s.readFileTool(), s.writeFileTool(), s.deleteFileTool(), s.executeFileTool()}
 	case ToolsetImages:

@@ -69,6 +69,38 @@ func (m *Manager) Forget(ctx context.Context, o Owner) (deleted int, err error) 
 	return deleted, errors.Join(errs...)
 }
 
+// Holding counts what Forget would delete of an owner.
+type Holding struct {
+	// Sessions are all of which anything is kept, Running those among them that run. Cells is how many they have had.
+	Sessions, Running, Cells int
+}
+
+// Holding looks at what Forget would delete, and leaves it alone.
+func (m *Manager) Holding(ctx context.Context, o Owner) (Holding, error) {
+	ids, err := m.idsOf(ctx, o)
+	if err != nil {
+		return Holding{}, err
+	}
+	known, err := m.Known(ctx, o)
+	if err != nil {
+		return Holding{}, err
+	}
+	h, cells := Holding{Sessions: len(ids)}, map[string]int{}
+	for _, past := range known {
+		cells[past.ID] = past.Executions
+	}
+	for _, s := range m.All() {
+		if s.Owner == o {
+			h.Running++
+			cells[s.ID] = max(cells[s.ID], s.Executions) // the store may be a moment behind
+		}
+	}
+	for _, n := range cells {
+		h.Cells += n
+	}
+	return h, nil
+}
+
 // idsOf are all ids that anything is kept under for an owner, sorted.
 func (m *Manager) idsOf(ctx context.Context, o Owner) ([]string, error) {
 	ids := m.living(o)

@@ -36,6 +36,9 @@ func testForget(t *testing.T) {
 	cell := sessions.StartCell(t, m, sessions.Alice, sessions.Python("runs", "stubborn"))
 	synctest.Wait()
 
+	if h, err := m.Holding(t.Context(), sessions.Alice); h != (sessions.Holding{Sessions: 3, Running: 1, Cells: 3}) || err != nil {
+		t.Errorf("before: %+v, %v", h, err)
+	}
 	deleted, err := m.Forget(t.Context(), sessions.Alice)
 	if deleted != 3 || err != nil {
 		t.Errorf("deleted %d, %v", deleted, err)
@@ -57,6 +60,9 @@ func testForget(t *testing.T) {
 	}
 	if deleted, err := m.Forget(t.Context(), sessions.Alice); deleted != 0 || err != nil {
 		t.Errorf("once more: %d, %v", deleted, err)
+	}
+	if h, err := m.Holding(t.Context(), sessions.Alice); h != (sessions.Holding{}) || err != nil {
+		t.Errorf("after it: %+v, %v", h, err)
 	}
 }
 

@@ -96,20 +96,25 @@ func newAdminForget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forget", Short: "Delete all sessions of an owner for good, with files, history and images", Args: cobra.NoArgs,
 		Long: `Deletes all sessions of an owner for good, also those that run, with their files and their history, and the images he has made.
-First see to it that he gets no token any more: who has one can begin anew. The audit log keeps its lines, and backups what they have.`,
+Without --yes it only says how much that is. First see to it that he gets no token any more: who has one can begin anew. The audit log keeps its lines, and backups what they have.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := whose.check(cmd, "cellblock admin ls shows both of whose sessions run, the audit log of everybody."); err != nil {
 				return err
 			}
-			if !sure {
-				return fault.New(fault.Invalid, "this deletes for good all that %s at %s has", whose.subject, whose.issuer).WithHint("Add --yes to have it done.")
-			}
 			return o.withClient(cmd, func(ctx context.Context, c *client.Client) error {
-				said, err := tell(ctx, c, "forget_owner", map[string]any{"issuer": whose.issuer, "subject": whose.subject})
-				if err == nil {
-					fmt.Fprintln(cmd.OutOrStdout(), said)
+				tool := "forget_owner"
+				if !sure {
+					tool = "show_owner"
 				}
-				return err
+				said, err := tell(ctx, c, tool, map[string]any{"issuer": whose.issuer, "subject": whose.subject})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), said)
+				if !sure {
+					return fault.New(fault.Invalid, "nothing was deleted").WithHint("Add --yes to have all of that deleted for good.")
+				}
+				return nil
 			})
 		},
 	}

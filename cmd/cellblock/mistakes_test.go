@@ -90,7 +90,6 @@ func TestMistakesAreExplained(t *testing.T) {
 		"open --token-file two":                   {77, "two holds no token"},
 		"token --lifetime 0":                      {2, "more than nothing"},
 		"token --subject=":                        {2, "--subject is empty"},
-		"admin forget --issuer i --subject ada":   {2, "deletes for good all that ada at i has"},
 		"token --scopes=":                         {2, "--scopes is empty"},
 		"open --scopes=":                          {2, "--scopes is empty"},
 		"open --subject=":                         {2, "--subject is empty"},
