@@ -25,6 +25,8 @@ type item struct {
 	out   kernels.Output
 	// tooMuch tells that the bundle's large forms were let go, because the cell shows more than a call can hold.
 	tooMuch bool
+	// again counts this image and those behind it that an earlier item has shown already; 0 for one that is new. See imageSizes.
+	again int
 }
 
 const (

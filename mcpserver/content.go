@@ -18,6 +18,9 @@ type budget struct {
 	chars int
 	// images is for all images together, in bytes of base64.
 	images int
+	// coming is what each of the images that are still to be shown would take, in bytes of base64: they share what there is. Of an
+	// image of which nothing is known it is empty.
+	coming []int
 	// pixels is how many may be decoded for all images together.
 	pixels int
 	// side is the longest side of an image, in pixels.
@@ -84,6 +87,7 @@ func (p piece) size() int {
 // hints.
 func (a *area) blocks(b budget, within bounds) []mcp.Content {
 	var pieces []piece
+	b.coming = a.imageSizes()
 	for _, it := range a.items {
 		pieces = append(pieces, it.pieces(&b, within, a.place)...)
 	}
@@ -132,6 +136,12 @@ func noticePieces(n *kernels.Notice) []piece {
 
 // bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
 func (it *item) bundlePieces(b *budget, at place) []piece {
+	switch {
+	case it.again == inRow:
+		return nil
+	case it.again > 0:
+		return textPieces(againNote(it.again), false)
+	}
 	image, note := bundleImage(it.out.Data, b, at.kept(it.index))
 	if image != nil && at.links && it.index >= 0 && !isForm(it.out.Data, image.Data) {
 		image.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: at.one(it.index)}}
@@ -187,7 +197,11 @@ func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageConte
 	if mime == "" {
 		return nil, ""
 	}
-	fit, err := fitImage(mime, mimeText(data[mime]), *b)
+	room := *b
+	if len(b.coming) > 0 {
+		room.images, b.coming = share(b.images, b.coming), b.coming[1:]
+	}
+	fit, err := fitImage(mime, mimeText(data[mime]), room)
 	b.pixels -= fit.width * fit.height
 	switch {
 	case errors.Is(err, errNoRoom):

@@ -19,8 +19,11 @@ import (
 
 func TestImagesFitTheBudget(t *testing.T) {
 	large := display("image/png", picture(3000, 200, false))
-	noisy := display("image/png", picture(600, 600, true))
-	blocks := render(append([]kernels.Output{large}, slices.Repeat([]kernels.Output{noisy}, 6)...)...)
+	outs := []kernels.Output{large}
+	for i := range 30 {
+		outs = append(outs, display("image/png", picture(300, 300+i, true)))
+	}
+	blocks := render(outs...)
 	got := dump(blocks)
 	_, size := chars(blocks)
 	if size > defaultBudget.images {
@@ -31,6 +34,69 @@ func TestImagesFitTheBudget(t *testing.T) {
 	}
 	if !strings.Contains(got, "[image/png left out: the images of this result are too large together; show fewer") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// What is there is shared: of many images none is whole before another is not seen at all.
+func TestImagesShareTheirRoom(t *testing.T) {
+	outs := []kernels.Output{display("image/png", picture(40, 30, false))}
+	for i := range 8 {
+		outs = append(outs, display("image/png", picture(700, 700+i, true)))
+	}
+	blocks := render(outs...)
+	got := dump(blocks)
+	if n := strings.Count(got, "── image image/jpeg"); n != 8 || !strings.HasPrefix(got, "── image image/png 40×30") {
+		t.Fatalf("%d images of 8:\n%s", n, got)
+	}
+	for _, block := range blocks[1:] {
+		if image, ok := block.(mcp.ImageContent); ok && (len(image.Data) < 2*leastShare/3 || len(image.Data) > 2*defaultBudget.images/8) {
+			t.Errorf("one takes %d bytes", len(image.Data))
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	const few, much = 10_000, 400_000
+	for _, tt := range []struct {
+		name  string
+		room  int
+		sizes []int
+		want  int
+	}{
+		{"alone", 300_000, []int{much}, 300_000},
+		{"all fit", 900_000, []int{much, much}, 900_000},
+		{"evenly", 900_000, []int{much, much, much}, 300_000},
+		{"small ones leave theirs to large ones", 900_000, []int{few, much, few, much, much, much}, 220_000},
+		{"too many", 900_000, slices.Repeat([]int{much}, 100), leastShare},
+		{"little is left", 20_000, []int{much, much}, 20_000},
+		{"nothing is left", 0, []int{much}, 0},
+		{"none", 5, nil, 5},
+	} {
+		if got := share(tt.room, tt.sizes); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A picture that comes again costs a model as much again, and tells nothing.
+func TestImageAgain(t *testing.T) {
+	a, b := display("image/png", picture(40, 30, false)), display("image/png", picture(50, 30, false), "text/plain", "<Figure size 50x30 with 1 Axes>")
+	value := a
+	value.Kind = kernels.OutputResult
+	said := kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
+	const imageA, imageB = "── image image/png 40×30\n", "── image image/png 50×30\n"
+	for name, tt := range map[string]struct {
+		outs []kernels.Output
+		want string
+	}{
+		"shown, then the value": {[]kernels.Output{a, value}, imageA + text("[the same image again]")},
+		"behind others":         {[]kernels.Output{a, b, said, a}, imageA + imageB + text("said") + text("[the same image again]")},
+		"in a row":              {[]kernels.Output{a, b, a, b, a, said, b}, imageA + imageB + text("[3 images of before again]") + text("said") + text("[the same image again]")},
+		"others":                {[]kernels.Output{a, b}, imageA + imageB},
+	} {
+		if got := dump(render(tt.outs...)); got != tt.want {
+			t.Errorf("%s: got\n%s", name, got)
+		}
 	}
 }
 
@@ -56,13 +122,17 @@ func jpegOf(t *testing.T, w, h int) []byte {
 }
 
 func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
-	got := dump(render(slices.Repeat([]kernels.Output{display("image/png", picture(2, 2, false))}, 1000)...))
+	var outs []kernels.Output
+	for i := range 1000 {
+		outs = append(outs, display("image/png", picture(2, 2+i, false)))
+	}
+	got := dump(render(outs...))
 	if n := strings.Count(got, "── image"); n < 20 || n > 60 {
 		t.Errorf("%d small images", n)
 	}
 	a, b := newArea(), defaultBudget
-	for range 8 {
-		a.add(display("image/png", picture(700, 600, false)))
+	for i := range 8 {
+		a.add(display("image/png", picture(700, 600-i, false)))
 	}
 	b.pixels = 4*700*600 + 1
 	if n := strings.Count(dump(a.blocks(b, bounds{})), "── image"); n != 4 {
