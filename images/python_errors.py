@@ -81,7 +81,10 @@ def columns(value, tb):
     asked = [table for table in asked if type(table) is frame]
     if not asked:
         return []
-    names = [repr(name)[:SHOWN] for name in asked[-1].columns[:SHOWN]]
+    try:
+        names = [repr(name)[:SHOWN] for name in asked[-1].columns[:SHOWN]]
+    except Exception:
+        return []  # a name's own code has run
     left = asked[-1].shape[1] - len(names)
     return [f"The DataFrame's columns: {', '.join(names)}" + (f" and {left} more" if left else "")]
 

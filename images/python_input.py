@@ -1,6 +1,9 @@
 # Lets input() and getpass() fail with a reason. Of the answer "\x04" (^D) ipykernel makes an EOFError without a word; here
 # what comes behind that is the error's message.
 #
+# A debugger stops, too, to be told what to do next. breakpoint() is passed over where nobody can: the code goes on, as it would where no
+# debugger is.
+#
 # Output and prompts travel over two sockets, and a prompt may overtake what was printed before it. A user should read that
 # first, so it gets a head start.
 #
@@ -15,6 +18,7 @@ from ipykernel import zmqshell
 
 HEAD_START = 0.02  # seconds, which nobody notices who is about to type
 NO_VALUE = "nobody can answer input() here: put the value into the code"
+NO_DEBUGGER = "nobody can answer a debugger here: print what you want to see; after an error, sys.last_traceback has its frames"
 NO_SECRET = "nobody can answer getpass() here: let the code read the secret from a file in its working directory, or do without"
 
 
@@ -23,7 +27,7 @@ def ask_after_output(kernel):
         @functools.wraps(ask)
         def line_of_input(*args, **options):
             if not kernel._allow_stdin:
-                raise StdinNotImplementedError(nobody)
+                raise StdinNotImplementedError(NO_DEBUGGER if debugger_asks(sys._getframe(1)) else nobody)
             sys.stdout.flush()
             sys.stderr.flush()
             time.sleep(HEAD_START)
@@ -35,6 +39,24 @@ def ask_after_output(kernel):
         return line_of_input
 
     kernel.raw_input, kernel.getpass = asking(kernel.raw_input, NO_VALUE), asking(kernel.getpass, NO_SECRET)
+
+
+def debugger_asks(frame):
+    debugger = getattr(sys.modules.get("bdb"), "Bdb", ())
+    while frame is not None:
+        if frame.f_code.co_name == "cmdloop" and isinstance(frame.f_locals.get("self"), debugger):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def pass_over_breakpoints(kernel, stop=sys.breakpointhook):
+    def breakpointhook(*args, **options):
+        if kernel._allow_stdin:
+            return stop(*args, **options)
+        print("breakpoint() is passed over: nobody can answer it here", file=sys.stderr)
+
+    sys.breakpointhook = breakpointhook
 
 
 MORE = 'more() (for word; do shift; case $word in [-+]*) ;; *) set -- "$@" "$word";; esac; done; cat -- "$@")'  # without its options

@@ -17,9 +17,11 @@ class App(IPKernelApp):
         show_pages(self.kernel.shell)
         show_before_drawing(self.kernel.shell.events)
         show_what_agg_draws(self.kernel.shell)
+        show_pictures_for_windows(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
         ask_after_output(self.kernel)
+        pass_over_breakpoints(self.kernel)
         find_packages_installed_later()
 
     def start(self):

@@ -116,3 +116,19 @@ def show_what_agg_draws(shell):
         backend_inline.show(close=True)
 
     shell.events.register("post_execute", show)
+
+
+WINDOWS = "notebook", "nbagg", "widget", "ipympl", "qt", "qt4", "qt5", "qt6", "tk", "gtk", "gtk3", "gtk4", "osx", "macosx", "wx", "webagg"
+
+
+def show_pictures_for_windows(shell):
+    # "%matplotlib notebook" and the like stand in many a notebook, for windows and widgets that nobody would see.
+    enable = shell.enable_matplotlib
+
+    def enable_matplotlib(gui=None):
+        if gui in (None, "auto") or str(gui).lower() in WINDOWS:
+            print("Figures are shown as pictures here, as with %matplotlib inline.", file=sys.stderr)
+            gui = "inline"
+        return enable(gui)
+
+    shell.enable_matplotlib = enable_matplotlib

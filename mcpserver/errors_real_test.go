@@ -46,6 +46,7 @@ func TestRealErrors(t *testing.T) {
 		{"many columns", "pd.DataFrame([range(50)])['b']", "KeyError: 'b'\nThe DataFrame's columns: 0, 1, 2, "},
 		{"a key of a Series", "pd.Series({'a': 1})['b']", "KeyError: 'b'"},
 		{"a bracket", "x = 1\nprint(x", "Cell In [19], line 2\n    print(x\n         ^\nSyntaxError: '(' was never closed"},
+		{"a column that cannot be told", "class C:\n    def __repr__(self): raise ValueError(1)\npd.DataFrame({C(): [1]})['b']", "KeyError: 'b'\n[session"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("e", tt.code).expect(t, true, tt.want) })
 	}
@@ -129,6 +130,9 @@ func TestRealQuestionsToNobody(t *testing.T) {
 		{"def f(mine): \n    !echo {mine}\nf('a local name')", "a local name", false},
 		{"open('pages', 'w').write('one\\ntwo\\n')\n!more -5 pages; more <pages; more none 2>&1 | grep -c cat", "one\ntwo\none\ntwo\n1\n", false},
 		{"!exit 3\n_exit_code", "3", false},
+		{"def f(x):\n    breakpoint()\n    return x + 1\nf(3)", "[stderr] breakpoint() is passed over: nobody can answer it here\n4", false},
+		{"import pdb; pdb.set_trace()", "nobody can answer a debugger here: print what you want to see; after an error, sys.last_traceback has its frames", true},
+		{"import cmd\nclass Asks(cmd.Cmd): pass\nAsks().cmdloop()", "nobody can answer input() here", true},
 	} {
 		got := w.execute("q", tt.code, map[string]any{"timeout_seconds": 10})
 		got.expect(t, tt.failed, tt.want)

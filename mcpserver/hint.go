@@ -20,6 +20,15 @@ func filesHint(list string) string {
 		"it writes there, and what it reads must be written there first."
 }
 
+// windows are Python's packages for windows and widgets; noWindow is what matplotlib says where there are none.
+var (
+	windows  = regexp.MustCompile(`^(?:_?tkinter|Tkinter|PyQt[456]|PySide[26]?|wx|gi|ipympl)(?:\.|$)`)
+	noWindow = regexp.MustCompile(`^(?:Cannot load backend '.*' which requires the '.*' interactive framework|Failed to import any of the following Qt binding modules)`)
+)
+
+// noScreen is for code that wants a window.
+const noScreen = "There is no screen here, and plots need none: leave the backend out and run %matplotlib inline, and figures are shown as pictures."
+
 // noNetwork is what programs print where there is no network, of which they make no exception.
 var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
 	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
@@ -82,10 +91,15 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		if m := quoted.FindStringSubmatch(e.Value); m != nil {
 			module = m[1]
 		}
-		if strings.Contains(module, ".") {
+		switch {
+		case windows.MatchString(module):
+			return noScreen
+		case strings.Contains(module, "."):
 			return ""
 		}
 		return within.pythonHint(module)
+	case name == "ImportError" && noWindow.MatchString(e.Value):
+		return noScreen
 	case name == "ImportError" && optional.MatchString(e.Value):
 		said := optional.FindStringSubmatch(e.Value)
 		return within.pythonHint(strings.TrimRight(said[1]+said[2], "."))

@@ -43,6 +43,24 @@ func TestPrintedHint(t *testing.T) {
 	}
 }
 
+// Code that wants a window is told that plots need none, however the window is missing.
+func TestHintOfAScreen(t *testing.T) {
+	for said, name := range map[string]string{
+		"No module named 'tkinter'":         "ModuleNotFoundError",
+		"No module named 'PyQt5.QtWidgets'": "ModuleNotFoundError",
+		"No module named 'ipympl'":          "ModuleNotFoundError",
+		"Failed to import any of the following Qt binding modules: PyQt6, PySide6, PyQt5, PySide2":                      "ImportError",
+		"Cannot load backend 'TkAgg' which requires the 'tk' interactive framework, as 'headless' is currently running": "ImportError",
+	} {
+		if got := errorHint(kernels.ExecError{Name: name, Value: said}, bounds{}); got != noScreen {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+	if got := errorHint(kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'gizmo'"}, bounds{}); !strings.Contains(got, "gizmo is not installed") {
+		t.Error(got)
+	}
+}
+
 // A program that is not there, or that would have to be root, is told how programs get there, in whatever language the session is.
 func TestHintOfAProgram(t *testing.T) {
 	images, internet := network{images: true}, network{images: true, mode: egress.Internet}

@@ -1,7 +1,5 @@
 package kernelstest
 
-import "io"
-
 // testFigures draws in all formats that IPython has. Those of PNG are made with less work than Pillow's own level, unless the
 // user has a level of his own.
 func testFigures(f *suite) {
@@ -33,21 +31,19 @@ func testAgg(f *suite) {
 		"for n in (1, 2): plt.figure(); plt.plot([n])":         2,
 		"plt.plot([1]); plt.savefig('saved.png'); plt.close()": 0,
 	} {
-		pictures := 0
-		e := b.execute("import matplotlib.pyplot as plt\n" + code)
-		for {
-			out, err := e.Next(f.ctx())
-			if err == io.EOF {
-				break
-			}
-			f.must(err)
-			if data := out.Data["image/png"]; data != nil {
-				b.checkPNG(data)
-				pictures++
-			}
+		if got := b.shown("import matplotlib.pyplot as plt\n" + code); len(got) != want {
+			f.Errorf("%d pictures, want %d of %s", len(got), want, code)
 		}
-		if pictures != want {
-			f.Errorf("%d pictures, want %d of %s", pictures, want, code)
+	}
+}
+
+// testWindows wants pictures where code asks for what only a screen, or a notebook's page, could show.
+func testWindows(f *suite) {
+	b := f.launch()
+	for _, gui := range []string{"notebook", "widget", "Qt", "tk", ""} {
+		got := b.shown("%matplotlib " + gui + "\nimport matplotlib.pyplot as plt\nplt.plot([1, 3, 2]); plt.show()")
+		if len(got) == 0 || got[len(got)-1] != "png" {
+			f.Errorf("%q: %q", gui, got)
 		}
 	}
 }

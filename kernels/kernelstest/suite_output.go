@@ -33,6 +33,7 @@ var outputCases = []suiteCase{
 	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
 	{"figures in every format", real | inner, testFigures},
 	{"figures of a backend without a screen are shown", real | inner, testAgg},
+	{"figures for windows and widgets are shown as pictures", real | inner, testWindows},
 	{"figures look as matplotlib draws them", real | inner, testFigurePixels},
 	{"item 11: a thread's late output reaches its execution", real | inner, testLateOutput},
 	{"item 11: late output that nobody has stored comes again", carried | inner, testHeldLateOutput},
@@ -201,12 +202,20 @@ func testNoHome(f *suite) {
 // plots draws twice and wants text, image, text, image.
 func (b *box) plots() {
 	b.f.Helper()
-	e := b.execute(`
+	got := b.shown(`
 import matplotlib.pyplot as plt
 for n in (1, 2):
     print("plot", n, flush=True)
     plt.plot([0, n]); plt.show()`)
-	var got []string
+	if text := strings.Join(got, ", "); text != "plot 1, png, plot 2, png" {
+		b.f.Errorf("got %s", text)
+	}
+}
+
+// shown runs code and returns what it prints, and "png" for each picture.
+func (b *box) shown(code string) (got []string) {
+	b.f.Helper()
+	e := b.execute(code)
 	for {
 		out, err := e.Next(b.f.ctx())
 		if err == io.EOF {
@@ -223,9 +232,10 @@ for n in (1, 2):
 			b.f.Logf("stderr: %s", out.Text)
 		}
 	}
-	if text := strings.Join(got, ", "); text != "plot 1, png, plot 2, png" {
-		b.f.Errorf("got %s; result %+v", text, e.Result())
+	if r := e.Result(); r.Status != kernels.StatusOK {
+		b.f.Errorf("%s: %+v", code, r)
 	}
+	return got
 }
 
 func (b *box) checkPNG(data json.RawMessage) {
