@@ -184,9 +184,6 @@ func isForm(bundle mimeBundle, data string) bool {
 	return mimeText(bundle[firstOf(bundle, filetype.Images...)]) == data
 }
 
-// tooSmall is how many times smaller an image is that nobody can read any more: a plot's writing is some ten pixels high.
-const tooSmall = 4
-
 // OriginalMeta is the key in the _meta of an image that was scaled down or converted under which programs find the address
 // of the original.
 const OriginalMeta = "cellblock/original"
@@ -212,8 +209,8 @@ func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageConte
 	b.images -= max(len(fit.block.Data), minRoom)
 	if fit.smaller {
 		note = fmt.Sprintf("[scaled down from %d×%d pixels%s]", fit.width, fit.height, kept)
-		if width, height := fit.shown.X, fit.shown.Y; fit.width > tooSmall*width {
-			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.width, fit.height, width, height, kept)
+		if fit.unreadable() {
+			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.width, fit.height, fit.shown.X, fit.shown.Y, kept)
 		}
 	}
 	return &fit.block, note

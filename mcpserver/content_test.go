@@ -9,7 +9,6 @@ import (
 	"image/color"
 	"image/gif"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -66,8 +65,11 @@ func picture(w, h int, noisy bool) string {
 			seed = seed*1664525 + 1013904223
 			img.Pix[i] = byte(seed >> 24)
 		}
+		if i%4 == 3 {
+			img.Pix[i] = 255
+		}
 	}
-	data, err := encodePNG(img, math.MaxInt)
+	data, err := encodePNG(img)
 	if err != nil {
 		panic(err)
 	}

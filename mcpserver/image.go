@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/draw"
 	_ "image/gif" // decoded, and sent as PNG
 	"image/jpeg"
 	"image/png"
@@ -15,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // decoded, and sent as PNG
 )
 
@@ -49,10 +49,29 @@ type fitted struct {
 	smaller       bool
 	// shown is the size of the block's image where it is smaller.
 	shown image.Point
+	// dpi is how many pixels of the original are an inch, as it says itself; 0 if it does not.
+	dpi float64
+}
+
+const (
+	// leastDPI is how many pixels an inch must have so that a plot's writing, some ten points high, can be read.
+	leastDPI = 36
+	// tooSmall is how many times smaller an image is that nobody can read any more, of those that do not say what an inch is.
+	tooSmall = 4
+)
+
+// unreadable tells whether the writing of an image that was made smaller is too small.
+func (f *fitted) unreadable() bool {
+	times := float64(f.width) / float64(f.shown.X)
+	if f.dpi > 0 {
+		return f.dpi/times < leastDPI
+	}
+	return times > tooSmall
 }
 
 // fitImage makes an image block of an image in base64 that fits the budget. PNG and JPEG that fit go as they are; others
-// are scaled down and encoded again, as JPEG where PNG is too large. All are read to their end first: clients pass
+// are scaled down and encoded again, as JPEG where PNG is too large. What shines through is put on white, as notebooks show it: on
+// what a model's provider puts it nobody knows. All are read to their end first: clients pass
 // images on, and a model's provider refuses every later request of a conversation that holds a broken one.
 func fitImage(mime, encoded string, b budget) (fitted, error) {
 	room := min(b.images, maxImage)
@@ -73,7 +92,7 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 	if config.Width*config.Height > b.pixels {
 		return fitted{}, errNoRoom
 	}
-	fit := fitted{width: config.Width, height: config.Height}
+	fit := fitted{width: config.Width, height: config.Height, dpi: dpiOf(raw)}
 	if config.Width*config.Height > fewPixels {
 		large.Lock()
 		defer large.Unlock()
@@ -88,7 +107,9 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 	if err != nil {
 		return fit, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
-	if asIs {
+	if white := onWhite(img); white != img {
+		img, format = white, ""
+	} else if asIs {
 		fit.block = imageBlock("image/"+format, raw)
 		return fit, nil
 	}
@@ -107,13 +128,14 @@ func decodeBase64(s string) ([]byte, error) {
 	return raw, nil
 }
 
-// shrink encodes img so that it fits: as PNG if being scaled to side is enough, else as JPEG, as small as need be.
+// shrink encodes img so that it fits: as PNG if being scaled to side is enough, else as JPEG, as small as need be. A format is that
+// in which it does not fit.
 func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 	small := scale(img, side)
 	f.smaller = small != img
 	defer func() { f.shown = small.Bounds().Size() }()
 	if format != "jpeg" && (f.smaller || format != "png") {
-		if data, err := encodePNG(small, base64.StdEncoding.DecodedLen(room)); err == nil {
+		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
 			f.block = imageBlock("image/png", data)
 			return nil
 		}
@@ -138,36 +160,36 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 	return errNoRoom
 }
 
-// bounded holds at most so many bytes.
-type bounded struct {
-	bytes []byte
-	most  int
-}
-
-// Write returns errNoRoom for what is more.
-func (b *bounded) Write(data []byte) (int, error) {
-	if len(b.bytes)+len(data) > b.most {
-		return 0, errNoRoom
+// scale returns img with its longest side at most side pixels.
+func scale(img image.Image, side int) image.Image {
+	b := img.Bounds()
+	longest := max(b.Dx(), b.Dy())
+	if longest <= side {
+		return img
 	}
-	b.bytes = append(b.bytes, data...)
-	return len(data), nil
+	small := image.NewRGBA(image.Rect(0, 0, max(1, b.Dx()*side/longest), max(1, b.Dy()*side/longest)))
+	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Src, nil)
+	return small
 }
 
-// encodePNG returns errNoRoom for an image of more than so many bytes, as soon as it has them.
-func encodePNG(img image.Image, most int) ([]byte, error) {
-	b := bounded{most: most}
+func encodePNG(img image.Image) ([]byte, error) {
+	var b bytes.Buffer
 	err := png.Encode(&b, img)
-	return b.bytes, err
+	return b.Bytes(), err
 }
 
-// encodeJPEG puts img on white, because JPEG knows no transparency and plots are dark on nothing.
-func encodeJPEG(img image.Image) ([]byte, error) {
-	if m, ok := img.(*image.RGBA); !ok || !m.Opaque() {
-		white := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
-		draw.Draw(white, white.Rect, image.White, image.Point{}, draw.Src)
-		draw.Draw(white, white.Rect, img, img.Bounds().Min, draw.Over)
-		img = white
+// onWhite returns img if nothing shines through it, and else what it looks like on white: plots are dark on nothing.
+func onWhite(img image.Image) image.Image {
+	if m, ok := img.(interface{ Opaque() bool }); ok && m.Opaque() {
+		return img
 	}
+	white := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(white, white.Rect, image.White, image.Point{}, draw.Src)
+	draw.Draw(white, white.Rect, img, img.Bounds().Min, draw.Over)
+	return white
+}
+
+func encodeJPEG(img image.Image) ([]byte, error) {
 	var b bytes.Buffer
 	err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 85})
 	return b.Bytes(), err

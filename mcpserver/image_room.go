@@ -10,9 +10,9 @@ import (
 	"cellblock/internal/words"
 )
 
-// leastShare is what an image may take of a result however many there are, in bytes of base64: whatever one shows, there is room in it
-// for minSide. The last of very many are left out instead.
-const leastShare = 80_000
+// leastShare is what an image may take of a result however many there are, in bytes of base64: of a plot that were made smaller
+// little could be read. The last of very many are left out instead.
+const leastShare = 64_000
 
 // share is how much the first of some images may take of a room, so that those behind it have theirs, too: what the small ones do
 // not need goes to the large. Sizes are what they would take as they are, in bytes of base64.

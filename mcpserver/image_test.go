@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"image"
+	"image/color"
+	"image/png"
 	"math"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func TestImagesFitTheBudget(t *testing.T) {
 	large := display("image/png", picture(3000, 200, false))
 	outs := []kernels.Output{large}
 	for i := range 30 {
-		outs = append(outs, display("image/png", picture(300, 300+i, true)))
+		outs = append(outs, display("image/png", photo(500, 400+i)))
 	}
 	blocks := render(outs...)
 	got := dump(blocks)
@@ -37,11 +38,29 @@ func TestImagesFitTheBudget(t *testing.T) {
 	}
 }
 
+// photo is a PNG of colours that flow, with some noise: far larger than a JPEG of it.
+func photo(w, h int) string {
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	seed := uint32(w * h)
+	for i := range img.Pix {
+		seed = seed*1664525 + 1013904223
+		img.Pix[i] = byte(100+100*i/len(img.Pix)) + byte(seed>>28)
+		if i%4 == 3 {
+			img.Pix[i] = 255
+		}
+	}
+	data, err := encodePNG(img)
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(data)
+}
+
 // What is there is shared: of many images none is whole before another is not seen at all.
 func TestImagesShareTheirRoom(t *testing.T) {
 	outs := []kernels.Output{display("image/png", picture(40, 30, false))}
 	for i := range 8 {
-		outs = append(outs, display("image/png", picture(700, 700+i, true)))
+		outs = append(outs, display("image/png", photo(900, 800+i)))
 	}
 	blocks := render(outs...)
 	got := dump(blocks)
@@ -200,19 +219,69 @@ func TestTooSmallToRead(t *testing.T) {
 	}
 }
 
-// Of a PNG that will not fit no more is made than fits.
-func TestPNGEndsWhereItDoesNotFit(t *testing.T) {
-	img := figure(600, 400, true)
-	whole, err := encodePNG(img, math.MaxInt)
+// Writing is as high as its points and the picture's own resolution have it: a plot for print can be made smaller than one for a screen.
+func TestUnreadable(t *testing.T) {
+	for _, tt := range []struct {
+		width, shown int
+		dpi          float64
+		want         bool
+	}{
+		{4500, 1568, 300, false},
+		{6000, 1568, 300, false},
+		{1000, 261, 100, true},
+		{1000, 500, 100, false},
+		{720, 261, 72, true},
+		{6000, 1568, 0, false},
+		{7000, 1568, 0, true},
+	} {
+		if got := (&fitted{width: tt.width, shown: image.Pt(tt.shown, 1), dpi: tt.dpi}).unreadable(); got != tt.want {
+			t.Errorf("%+v", tt)
+		}
+	}
+	const inch = "\x00\x00\x00\x09pHYs\x00\x00\x0f\x61\x00\x00\x0f\x61\x01sum!"
+	for said, want := range map[string]float64{"": 0, inch: 100, inch[:12]: 0, inch[:16] + "\x00": 0, "IDAT" + inch: 0} {
+		if got := dpiOf([]byte(pngSignature + said)); math.Abs(got-want) > 0.1 {
+			t.Errorf("%q: %v", said, got)
+		}
+	}
+}
+
+// What shines through is seen on white, whatever the client would put it on.
+func TestImageOnWhite(t *testing.T) {
+	nothing, half, palette := image.NewNRGBA(image.Rect(0, 0, 40, 30)), image.NewNRGBA(image.Rect(0, 0, 40, 30)), image.NewPaletted(image.Rect(0, 0, 40, 30), color.Palette{color.Transparent})
+	for i := range half.Pix {
+		half.Pix[i] = []byte{0, 0, 0, 128}[i%4]
+	}
+	for want, img := range map[color.RGBA]image.Image{{255, 255, 255, 255}: nothing, {127, 127, 127, 255}: half} {
+		if got := shownAs(t, img, defaultBudget); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	if got := shownAs(t, palette, defaultBudget); got != (color.RGBA{255, 255, 255, 255}) {
+		t.Errorf("a palette: %v", got)
+	}
+	small := defaultBudget
+	small.side = 20
+	if got := shownAs(t, half, small); got != (color.RGBA{127, 127, 127, 255}) {
+		t.Errorf("made smaller: %v", got)
+	}
+}
+
+// shownAs is the colour in the middle of an image as a client gets it.
+func shownAs(t *testing.T, img image.Image, b budget) color.Color {
+	t.Helper()
+	raw, err := encodePNG(img)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fits, err := encodePNG(img, len(whole)); err != nil || !bytes.Equal(fits, whole) {
-		t.Errorf("%d bytes where there is room for them: %v", len(fits), err)
+	fit, err := fitImage("image/png", base64.StdEncoding.EncodeToString(raw), b)
+	if err != nil || fit.block.MIMEType != "image/png" {
+		t.Fatal(fit.block.MIMEType, err)
 	}
-	for _, most := range []int{0, 2000, len(whole) - 1} {
-		if some, err := encodePNG(img, most); !errors.Is(err, errNoRoom) || len(some) > most {
-			t.Errorf("%d bytes where there is room for %d: %v", len(some), most, err)
-		}
+	raw, _ = base64.StdEncoding.DecodeString(fit.block.Data)
+	got, err := png.Decode(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return color.RGBAModel.Convert(got.At(got.Bounds().Dx()/2, got.Bounds().Dy()/2))
 }

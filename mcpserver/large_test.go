@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"runtime"
 	"testing"
 )
 
@@ -41,17 +40,4 @@ func TestUnracedFilesInParts(t *testing.T) {
 			t.Error("another file came out")
 		}
 	})
-}
-
-// Beside the original and the result an image that is scaled down takes a few lines of memory.
-func TestUnracedScaleHoldsLines(t *testing.T) {
-	img := figure(4500, 3000, false)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	small := scale(img, DefaultImageSide)
-	runtime.ReadMemStats(&after)
-	result := uint64(4 * small.Bounds().Dx() * small.Bounds().Dy())
-	if took := after.TotalAlloc - before.TotalAlloc; took > 3*result {
-		t.Errorf("%d bytes for a result of %d", took, result)
-	}
 }

@@ -12,7 +12,7 @@ import (
 
 // wholePNG tells that a PNG would be decoded to its end without an error, and makes no image of it: that takes half the
 // time and no memory, and nearly every plot goes to the client as it is. It knows what plots are made of (PNG §11.2:
-// whole bytes of gray or true colour, not interlaced); of all else it says no, and only a decoder can tell.
+// whole bytes of gray or true colour without alpha, not interlaced); of all else it says no, and only a decoder can tell.
 func wholePNG(raw []byte) bool {
 	p, ok := readPNG(raw)
 	return ok && p.pixelsWhole()
@@ -73,13 +73,24 @@ func (p *pngData) header(data []byte) bool {
 	if len(data) != 13 || data[8] != 8 || string(data[10:]) != "\x00\x00\x00" {
 		return false
 	}
-	channels, ok := map[byte]uint64{0: 1, 2: 3, 4: 2, 6: 4}[data[9]]
+	channels, ok := map[byte]uint64{0: 1, 2: 3}[data[9]]
 	width, height := uint64(binary.BigEndian.Uint32(data)), uint64(binary.BigEndian.Uint32(data[4:]))
 	if !ok || width == 0 || height == 0 || width > maxPixels || height > maxPixels/width {
 		return false
 	}
 	p.rows, p.row = int(height), int(1+width*channels)
 	return true
+}
+
+// dpiOf returns how many pixels of a PNG are an inch (PNG §11.3.5.3), 0 if it does not say.
+func dpiOf(raw []byte) float64 {
+	const perMeter, inch = 1, 0.0254
+	before, _, _ := bytes.Cut(raw, []byte("IDAT"))
+	_, data, said := bytes.Cut(before, []byte("pHYs"))
+	if !said || len(data) < 9 || data[8] != perMeter {
+		return 0
+	}
+	return float64(binary.BigEndian.Uint32(data)) * inch
 }
 
 // inflater is what reading a zlib stream takes; they are used again.

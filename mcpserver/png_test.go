@@ -40,8 +40,9 @@ func TestWholePNG(t *testing.T) {
 	wrongSum[len(wrongSum)-1]++
 	broken := bytes.Clone(colours)
 	broken[len(broken)/2]++
-	var palette, wide bytes.Buffer
+	var palette, alpha, wide bytes.Buffer
 	png.Encode(&palette, image.NewPaletted(image.Rect(0, 0, 2, 2), color.Palette{color.Black, color.White}))
+	png.Encode(&alpha, image.NewNRGBA(image.Rect(0, 0, 2, 2)))
 	png.Encode(&wide, image.NewGray16(image.Rect(0, 0, 2, 2)))
 	for _, tt := range []struct {
 		name string
@@ -70,6 +71,7 @@ func TestWholePNG(t *testing.T) {
 		{"JPEG", jpegOf(t, 2, 2), false},
 		// Whole, and only a decoder knows.
 		{"a palette", palette.Bytes(), false},
+		{"alpha", alpha.Bytes(), false},
 		{"16 bits", wide.Bytes(), false},
 		{"a transparent colour", grayPNG(pngChunk("tRNS", 0, 1), pngChunk("IDAT", pixels...)), false},
 	} {
