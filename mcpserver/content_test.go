@@ -143,8 +143,8 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"a result after prints", []kernels.Output{stdout("a\n"), result("42")}, text("a", "42")},
 		{"plots at their places", []kernels.Output{
 			stdout("before\n"), display("image/png", png, "text/plain", "<Figure size 640x480 with 1 Axes>"), stdout("between\n"),
-			display("image/png", png), stdout("after\n"),
-		}, text("before") + "── image image/png 4×3\n" + text("between") + "── image image/png 4×3\n" + text("after")},
+			display("image/png", picture(5, 3, false)), stdout("after\n"),
+		}, text("before") + "── image image/png 4×3\n" + text("between") + "── image image/png 5×3\n" + text("after")},
 		{"base64 in lines", []kernels.Output{display("image/png", png[:20]+"\n"+png[20:]+"\n")}, "── image image/png 4×3\n"},
 		{"gif becomes png", []kernels.Output{display("image/gif", base64.StdEncoding.EncodeToString(animated.Bytes()))}, "── image image/png 5×5\n"},
 		{"broken image falls back", []kernels.Output{display("image/png", "AAAA", "text/plain", "a plot")},

@@ -126,7 +126,11 @@ func TestCallHoldsNoMoreThanTheSession(t *testing.T) {
 		w := newWorld(t, func(c *sessions.Config) { c.RecordBytes = 20_000 })
 		defer w.kernels.StopAll()
 		defer func() { _ = w.service.Sessions.Shutdown(context.Background()) }()
-		got := w.run("s", strings.Repeat("png\nsleep 1ms\n", 300))
+		var code strings.Builder
+		for i := range 300 {
+			fmt.Fprintf(&code, "png %d\nsleep 1ms\n", i)
+		}
+		got := w.run("s", code.String())
 		got.expect(t, false, "outputs left out here")
 		if n := strings.Count(got.String(), "(image/png)"); n > 100 || n < 10 {
 			t.Errorf("%d of 300 images, of which the session keeps fewer", n)

@@ -2,6 +2,7 @@ package kernelstest
 
 import (
 	"cmp"
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +56,14 @@ func duration(arg string) time.Duration {
 	return d
 }
 
-func (c *cell) png(string) error {
-	c.send("display_data", map[string]any{"data": map[string]any{"image/png": onePixel, "text/plain": "Figure"}, "metadata": map[string]any{}, "transient": map[string]any{"display_id": "fig"}})
+// png shows a picture, which is another one for each argument.
+func (c *cell) png(arg string) error {
+	raw, err := base64.StdEncoding.DecodeString(onePixel)
+	if err != nil {
+		return err
+	}
+	picture := base64.StdEncoding.EncodeToString(append(raw, arg...)) // nobody reads what is behind its end
+	c.send("display_data", map[string]any{"data": map[string]any{"image/png": picture, "text/plain": "Figure"}, "metadata": map[string]any{}, "transient": map[string]any{"display_id": "fig"}})
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 //	1+1                result 2; any sum of two numbers
 //	print TEXT         stdout, with a newline; also: stderr TEXT
 //	result TEXT        execute_result
-//	png                display_data with an image of one pixel
+//	png [MARK]         display_data with an image of one pixel, another one for each mark
 //	update ID TEXT     update_display_data; clear: clear_output
 //	count N            stdout "0\n" … "N-1\n", one message each
 //	flood BYTES        stdout, in messages of 16 KiB
