@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,15 @@ func newBackup() *cobra.Command {
 		Use:   "backup DEST",
 		Short: "Copy the data folder while a server runs",
 		Long: `Writes a backup of the data folder: the history with all outputs, as it is at one moment, and the files of all
-workspaces. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar. To restore, start
-a server with that folder, or with the one that the archive was unpacked in, as --data-dir.
+workspaces. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar, or - for such an archive
+on standard output. To restore, start a server with that folder, or with the one that the archive was unpacked in, as --data-dir.
 
 Keys and tokens are not in it unless --with-secrets is given: without them a server makes new ones, and clients need a new
 token. What runs meanwhile is in it as far as it has got; a file that is written meanwhile may be half of the old and half
 of the new.`,
 		Example: `  cellblock backup /backups/cellblock-2026-01-31
   cellblock backup --no-files history.tar
+  docker compose exec -T cellblock /cellblock backup - > cellblock.tar
   cellblock serve --data-dir /backups/cellblock-2026-01-31`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +46,7 @@ of the new.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			b.data, b.dest, b.report = cfg.DataDir, args[0], cmd.ErrOrStderr()
+			b.data, b.dest, b.report, b.stdout = cfg.DataDir, args[0], cmd.ErrOrStderr(), cmd.OutOrStdout()
 			return b.run(ctx)
 		},
 	}
@@ -61,7 +63,7 @@ var secretFiles = []string{"dev_private_key.pem", "dev_public_key.pem", "dev_tok
 type backup struct {
 	data, dest           string
 	withSecrets, noFiles bool
-	report               io.Writer
+	report, stdout       io.Writer
 
 	out   archive
 	stage string          // the folder beside dest in which the copy is made; dest appears when it is whole
@@ -76,7 +78,12 @@ type backup struct {
 // troubles count what a backup could not copy as it should.
 type troubles struct {
 	unreadable, changed, special, lost int
+	// away tells that no workspace has any files here.
+	away bool
 }
+
+// toStdout as a destination has the archive written as it is made. Of one that has failed there is a part.
+const toStdout = "-"
 
 // run makes the backup, whole or not at all.
 func (b *backup) run(ctx context.Context) (err error) {
@@ -87,7 +94,7 @@ func (b *backup) run(ctx context.Context) (err error) {
 	b.told, b.made = time.Now(), map[string]bool{}
 	if err = b.copyAll(ctx); err != nil {
 		_ = b.out.close()
-	} else if err = b.out.close(); err == nil {
+	} else if err = b.out.close(); err == nil && b.dest != toStdout {
 		err = b.publish()
 	}
 	var known *fault.Error
@@ -105,6 +112,9 @@ func (b *backup) run(ctx context.Context) (err error) {
 
 // prepare checks where the backup is to be and opens it there under another name.
 func (b *backup) prepare() (err error) {
+	if b.dest == toStdout {
+		return b.prepareStdout()
+	}
 	if b.dest, err = filepath.Abs(b.dest); err != nil {
 		return err
 	}
@@ -133,6 +143,19 @@ func (b *backup) prepare() (err error) {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(b.stage))
 	}
+	return nil
+}
+
+// prepareStdout has the copy of the database made in the data folder: where standard output is all that there is, as in a container
+// whose root cannot be written, there is no other place for it.
+func (b *backup) prepareStdout() (err error) {
+	if isTerminal(b.stdout) {
+		return fault.New(fault.Invalid, "an archive is nothing for a terminal").WithHint("Redirect it: cellblock backup - > cellblock.tar")
+	}
+	if b.stage, err = os.MkdirTemp(b.data, ".cellblock-backup-"); err != nil {
+		return fault.New(fault.Unavailable, "the history cannot be copied: %w", err).WithHint("Run this as the server's user.")
+	}
+	b.out = &tarArchive{stage: b.stage, tar: tar.NewWriter(b.stdout)}
 	return nil
 }
 
@@ -239,6 +262,9 @@ func (b *backup) sayEnd() {
 			b.say("note: %s %s", words.Count(int64(trouble.n), trouble.noun), trouble.what)
 		}
 	}
+	if b.troubles.away {
+		b.say("note: no workspace has files here; those that a container engine keeps in volumes are not in the backup (cellblock files get fetches them)")
+	}
 	if b.noFiles {
 		b.say("not in it: the workspaces' files (--no-files)")
 	}
@@ -247,10 +273,12 @@ func (b *backup) sayEnd() {
 	} else {
 		b.say("not in it: keys and tokens (--with-secrets takes them along); a server makes new ones")
 	}
-	from := b.dest
-	if strings.HasSuffix(b.dest, ".tar") {
-		b.say("to restore: tar -xpf %s -C FOLDER", b.dest)
-		from = "FOLDER"
+	switch {
+	case b.dest == toStdout:
+		b.say("the backup is whole; to restore: tar -xpf ARCHIVE -C FOLDER, then cellblock serve --data-dir FOLDER")
+	case strings.HasSuffix(b.dest, ".tar"):
+		b.say("the backup is %s; to restore: tar -xpf %s -C FOLDER, then cellblock serve --data-dir FOLDER", b.dest, b.dest)
+	default:
+		b.say("the backup is %s; to use a copy of it: cellblock serve --data-dir COPY", b.dest)
 	}
-	b.say("the backup is %s; to use it: cellblock serve --data-dir %s", b.dest, from)
 }

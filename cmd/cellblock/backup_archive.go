@@ -94,10 +94,10 @@ func (a *folderArchive) close() error {
 	return errors.Join(err, a.root.Close())
 }
 
-// tarArchive writes one file.
+// tarArchive writes one file, or to standard output.
 type tarArchive struct {
 	stage string
-	file  *os.File
+	file  *os.File // nil for standard output
 	tar   *tar.Writer
 }
 
@@ -130,6 +130,9 @@ func (a *tarArchive) add(h *tar.Header, content io.Reader) error {
 }
 
 func (a *tarArchive) close() error {
+	if a.file == nil {
+		return a.tar.Close()
+	}
 	return errors.Join(a.tar.Close(), a.file.Sync(), a.file.Close())
 }
 

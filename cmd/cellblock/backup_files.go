@@ -178,6 +178,7 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 			return err
 		}
 	}
+	b.troubles.away = labels > 0 && b.files-files == labels
 	b.say("workspaces: %d, with %s (%s)", labels, words.Count(int64(b.files-files-labels), "file"), words.Bytes(b.bytes-bytes))
 	return nil
 }

@@ -82,8 +82,19 @@ func backedUp(t *testing.T, data, name string, change func(*backup)) (folder, sa
 	if change != nil {
 		change(&b)
 	}
+	if name == toStdout {
+		f, err := os.OpenFile(filepath.Join(parent, "out.tar"), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b.dest, b.stdout = toStdout, f
+	}
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(fault.Text(err))
+	}
+	if name == toStdout {
+		b.dest, name = filepath.Join(parent, "out.tar"), "out.tar"
 	}
 	folder = b.dest
 	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
@@ -137,6 +148,7 @@ func TestBackup(t *testing.T) {
 	}{
 		"a folder":        {"copy", nil, ours + files, "not in it: keys and tokens"},
 		"an archive":      {"copy.tar", nil, ours + files, "tar -xpf"},
+		"standard output": {toStdout, nil, ours + files, "the backup is whole; to restore: tar -xpf"},
 		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, db + " dev_private_key.pem dev_public_key.pem dev_token.txt" + names + " mcp_session_key" + files, "in it: keys and tokens"},
 		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
 		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 special file not in it (sockets, pipes and the like)"},
@@ -259,6 +271,18 @@ func TestBackupRefusals(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	onTerminal := backup{data: data, dest: toStdout, report: new(bytes.Buffer), stdout: null} // as much of one as a terminal is
+	if err := onTerminal.run(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), "cellblock backup - >") {
+		t.Errorf("a terminal: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(data, ".cellblock-backup-*")); err != nil || len(left) > 0 {
+		t.Errorf("left in the data folder: %v, %v", left, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := backup{data: data, dest: filepath.Join(there, "stopped"), report: new(bytes.Buffer)}
@@ -267,6 +291,21 @@ func TestBackupRefusals(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(there); err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// Where the workspaces are volumes of an engine, a backup that has none of their files says so.
+func TestBackupOfVolumes(t *testing.T) {
+	data := dataFolder(t)
+	for _, said := range []bool{false, true} {
+		_, report := backedUp(t, data, "copy.tar", nil)
+		if strings.Contains(report, "keeps in volumes are not in the backup") != said {
+			t.Errorf("files are elsewhere: %v, but\n%s", said, report)
+		}
+		_ = os.Chmod(filepath.Join(data, aWorkspace, "fixed"), 0o700)
+		if err := os.RemoveAll(filepath.Join(data, aWorkspace)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

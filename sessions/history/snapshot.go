@@ -51,9 +51,18 @@ func TakeSnapshot(ctx context.Context, folder, file string) (*Snapshot, error) {
 	}
 	if err != nil {
 		_ = hold.Close()
-		return nil, explain("the history could not be copied", err)
+		return nil, explainCopy(err, file)
 	}
 	return &Snapshot{db: db, hold: hold}, nil
+}
+
+// explainCopy is explain for a copy in a file: where there is no room for that, it is not the data folder's disk that is full.
+func explainCopy(err error, file string) error {
+	if p := problemOf(err); p != nil && p.hint == hintSpace {
+		return fault.New(fault.Unavailable, "the history could not be copied: the disk of %s is full (%w)", filepath.Dir(file), err).
+			WithHint("free some space there, or choose another place")
+	}
+	return explain("the history could not be copied", err)
 }
 
 // copyDatabase writes a database as it is now into a new file. Others can write to it meanwhile.

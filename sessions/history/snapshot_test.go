@@ -2,11 +2,13 @@ package history
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,6 +148,14 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	var result string
 	if err := copied.read.QueryRow("PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
 		t.Errorf("integrity: %s, %v", result, err)
+	}
+}
+
+// It is not the data folder whose disk is full.
+func TestSnapshotWithoutRoom(t *testing.T) {
+	full := explainCopy(&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, filepath.Join("backups", "stage", "cellblock.db"))
+	if text := fault.Text(full); fault.KindOf(full) != fault.Unavailable || !strings.Contains(text, filepath.Join("backups", "stage")+" is full") || strings.Contains(text, "data folder") {
+		t.Error(text)
 	}
 }
 
