@@ -214,7 +214,7 @@ func findShim(configured string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return "", fault.New(fault.Unavailable, "there is no shim at %s", path).
-			WithHint("Build it with `make build`, or name it with the setting shim.")
+			WithHint("Take it from the same archive as cellblock, build both with `make build`, or name it with the setting shim.")
 	}
 	return filepath.Abs(path)
 }

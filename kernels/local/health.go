@@ -106,9 +106,9 @@ func checkShim(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return fault.New(fault.Unavailable, "the shim: %w", err).WithHint("Build it with make build; it belongs beside the server's program.")
+		return fault.New(fault.Unavailable, "the shim: %w", err).WithHint("It belongs beside the server's program: take it from the same archive, or build both with make build.")
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return fault.New(fault.Unavailable, "the shim %s is not a program", path).WithHint("Build it with make build.")
+		return fault.New(fault.Unavailable, "the shim %s is not a program", path).WithHint("Take it from the server's archive, or build both with make build.")
 	}
 	return nil
 }

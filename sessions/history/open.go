@@ -94,8 +94,12 @@ func open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, write, migrations); err != nil {
+	was, err := migrate(ctx, write, migrations)
+	if err != nil {
 		return nil, errors.Join(err, write.Close())
+	}
+	if was > 0 && was < len(migrations) {
+		o.logger().Info("the history has a new form, which an older cellblock refuses", "was", was, "is", len(migrations))
 	}
 	s, err := start(ctx, o, path, write)
 	if err == nil && left {
@@ -111,17 +115,21 @@ func logLeft(path string) bool {
 	return err == nil && log.Size() > 0
 }
 
+func (o Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.Default()
+	}
+	return o.Logger
+}
+
 func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, error) {
 	read, err := connect(path, readers, []string{"busy_timeout(5000)", "query_only(1)"}, "deferred")
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
 	s := &Store{
-		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.Logger, alive: o.Alive, address: o.Address,
+		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.logger(), alive: o.Alive, address: o.Address,
 		holder: o.Slot + "/" + strings.ToLower(rand.Text()[:10]), maxAge: o.MaxAge, maxBytes: o.MaxBytes,
-	}
-	if s.log == nil {
-		s.log = slog.Default()
 	}
 	if s.writer, err = newWriter(ctx, write, o.Folder, s.blobs, s.log); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())

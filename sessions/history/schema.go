@@ -107,35 +107,34 @@ var migrations = []string{
 // auditHeadsVersion is the first version that has the table audit_heads.
 const auditHeadsVersion = 4
 
-// migrate brings the database to this program's version, in one transaction.
-func migrate(ctx context.Context, db *sql.DB, steps []string) error {
+// migrate brings the database to this program's version, in one transaction, and returns which it was; 0 for a new one.
+func migrate(ctx context.Context, db *sql.DB, steps []string) (was int, err error) {
 	if version, err := schemaVersion(ctx, db); err == nil && version == len(steps) {
-		return nil // the common case takes no lock and needs no space
+		return version, nil // the common case takes no lock and needs no space
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer tx.Rollback() // after a commit it does nothing
 	if _, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"); err != nil {
-		return err
+		return 0, err
 	}
-	version, err := schemaVersion(ctx, tx)
-	if err != nil {
-		return err
+	if was, err = schemaVersion(ctx, tx); err != nil {
+		return 0, err
 	}
-	if version > len(steps) {
-		return newerError(version, len(steps))
+	if was > len(steps) {
+		return was, newerError(was, len(steps))
 	}
-	for _, step := range steps[version:] {
+	for _, step := range steps[was:] {
 		if _, err := tx.ExecContext(ctx, step); err != nil {
-			return err
+			return was, err
 		}
 	}
 	if err := setVersion(ctx, tx, len(steps)); err != nil {
-		return err
+		return was, err
 	}
-	return tx.Commit()
+	return was, tx.Commit()
 }
 
 func newerError(version, known int) error {

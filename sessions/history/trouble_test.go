@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -127,14 +128,14 @@ func TestNewerAndOlderDatabases(t *testing.T) {
 	}
 	next := append(migrations[:len(migrations):len(migrations)], "ALTER TABLE sessions ADD COLUMN note TEXT NOT NULL DEFAULT 'old'")
 	broken := append(next[:len(next):len(next)], "ALTER TABLE sessions ADD COLUMN more TEXT; INSERT INTO nowhere VALUES (1)")
-	if err := migrate(t.Context(), db, broken); err == nil {
+	if _, err := migrate(t.Context(), db, broken); err == nil {
 		t.Error("a migration that fails succeeded")
 	}
 	if v, _ := schemaVersion(t.Context(), db); v != len(migrations) {
 		t.Errorf("a migration that failed left version %d", v)
 	}
-	if err := migrate(t.Context(), db, next); err != nil {
-		t.Fatalf("an older database: %v", err)
+	if was, err := migrate(t.Context(), db, next); err != nil || was != len(migrations) {
+		t.Fatalf("an older database: %d, %v", was, err)
 	}
 	var note string
 	if err := db.QueryRow("SELECT note FROM sessions WHERE id = ?", ref).Scan(&note); err != nil || note != "old" {
@@ -145,6 +146,37 @@ func TestNewerAndOlderDatabases(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whoever brings a history up to date is told, as there is no simple way back; nobody else is.
+func TestANewFormIsTold(t *testing.T) {
+	folder := t.TempDir()
+	db, err := connect(filepath.Join(folder, FileName), 1, pragmasFor(false), "immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrate(t.Context(), db, migrations[:len(migrations)-1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []struct {
+		folder string
+		told   bool
+	}{{folder, true}, {folder, false}, {t.TempDir(), false}} {
+		var log bytes.Buffer
+		s, err := Open(t.Context(), Options{Folder: at.folder, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(log.String(), "the history has a new form") != at.told {
+			t.Errorf("want it told: %v, got %q", at.told, log.String())
+		}
 	}
 }
 
