@@ -30,7 +30,7 @@ func BenchmarkScan(b *testing.B) {
 
 // What each level of folders in folders costs should not grow with their number.
 func BenchmarkDeleteDeep(b *testing.B) {
-	for _, n := range []int{250, 1000} {
+	for _, n := range []int{250, 1000, 4000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()

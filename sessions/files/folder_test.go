@@ -340,7 +340,7 @@ func TestDeleteDeepAndMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 600 {
+	for range 3000 {
 		if err := at.Mkdir("deep", 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"time"
 
 	"cellblock/internal/fault"
 )
@@ -159,83 +158,6 @@ func (f *Folder) Delete(name string, recursive bool) (Entry, error) {
 			WithHint("pass recursive=true to delete it with all that is in it")
 	}
 	return e, explainNil(e.Path, f.deleteAll(e.Path))
-}
-
-// maxDeleting bounds the time for one folder: user code may go on filling it.
-const maxDeleting = 30 * time.Second
-
-// maxOpen is how many levels of folders one deletion holds open at a time. User code can make more than there are
-// descriptors, and a path from the workspace to each level would be walked again and again.
-const maxOpen = 64
-
-// deleteAll deletes a folder with all that is in it.
-func (f *Folder) deleteAll(name string) error {
-	for until := time.Now().Add(maxDeleting); ; {
-		d := deletion{root: f.root, until: until}
-		d.empty(name)
-		err := f.root.Remove(name)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if d.deleted == 0 || time.Now().After(until) {
-			return fault.New(fault.Conflict, "not all of %q could be deleted: %w", name, Pathless(err)).
-				WithHint("permissions may forbid it, or code may go on writing there")
-		}
-	}
-}
-
-// deletion is one way through a folder.
-type deletion struct {
-	root    *os.Root
-	until   time.Time
-	deleted int
-}
-
-// empty deletes what is in a folder: what is more than maxOpen levels below it first, from there on, and then the rest.
-func (d *deletion) empty(at string) {
-	deep := d.emptyLevels(d.root, at, at, maxOpen)
-	for _, below := range deep {
-		d.empty(below)
-	}
-	if len(deep) > 0 {
-		d.emptyLevels(d.root, at, at, maxOpen)
-	}
-}
-
-// emptyLevels deletes what is in the folder that is called base in its parent, so many levels down, and returns the folders
-// that are deeper.
-func (d *deletion) emptyLevels(parent *os.Root, base, full string, levels int) (deep []string) {
-	if levels == 0 {
-		return []string{full}
-	}
-	dir, err := openDir(parent, base)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	w := walk{left: maxLooked, until: d.until, follow: func(string) bool { return true }}
-	names, _ := w.names(dir)
-	for _, name := range names {
-		if time.Now().After(d.until) {
-			return nil
-		}
-		if d.remove(dir, name) {
-			continue
-		}
-		if info, err := dir.Lstat(name); err == nil && info.IsDir() {
-			deep = append(deep, d.emptyLevels(dir, name, path.Join(full, name), levels-1)...)
-			d.remove(dir, name)
-		}
-	}
-	return deep
-}
-
-func (d *deletion) remove(dir *os.Root, name string) bool {
-	if dir.Remove(name) != nil {
-		return false
-	}
-	d.deleted++
-	return true
 }
 
 func explainNil(name string, err error) error {
