@@ -10,6 +10,7 @@
 # What "!" runs has a terminal of its own, at which nobody sits: a program that asks there would wait until the cell's time
 # is over. It finds the end of its input instead, and "more", which asks for keys all the same, is "cat".
 import functools
+import os
 import sys
 import time
 
@@ -52,7 +53,7 @@ def debugger_asks(frame):
 
 def pass_over_breakpoints(kernel, stop=sys.breakpointhook):
     def breakpointhook(*args, **options):
-        if kernel._allow_stdin:
+        if kernel._allow_stdin or os.environ.get("PYTHONBREAKPOINT"):  # a hook of the user's own may ask nobody
             return stop(*args, **options)
         print("breakpoint() is passed over: nobody can answer it here", file=sys.stderr)
 

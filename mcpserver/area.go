@@ -25,8 +25,9 @@ type item struct {
 	out   kernels.Output
 	// tooMuch tells that the bundle's large forms were let go, because the cell shows more than a call can hold.
 	tooMuch bool
-	// again counts this image and those behind it that an earlier item has shown already; 0 for one that is new. See imageSizes.
-	again int
+	// like is an earlier item with the same image, nil if there is none; seen tells that this one's image is in the result.
+	like *item
+	seen bool
 }
 
 const (

@@ -18,8 +18,8 @@ type budget struct {
 	chars int
 	// images is for all images together, in bytes of base64.
 	images int
-	// coming is what each of the images that are still to be shown would take, in bytes of base64: they share what there is. Of an
-	// image of which nothing is known it is empty.
+	// coming is what each of the images that are still to be shown would take, in bytes of base64: they share what there is. Empty
+	// where there is one image only.
 	coming []int
 	// pixels is how many may be decoded for all images together.
 	pixels int
@@ -88,9 +88,16 @@ func (p piece) size() int {
 func (a *area) blocks(b budget, within bounds) []mcp.Content {
 	var pieces []piece
 	b.coming = a.imageSizes()
+	again := 0
 	for _, it := range a.items {
-		pieces = append(pieces, it.pieces(&b, within, a.place)...)
+		if it.repeats() {
+			again++
+			continue
+		}
+		pieces = append(append(pieces, repeatedPieces(again)...), it.pieces(&b, within, a.place)...)
+		again = 0
 	}
+	pieces = append(pieces, repeatedPieces(again)...)
 	return toBlocks(cutPieces(pieces, b.chars), a.place)
 }
 
@@ -136,13 +143,12 @@ func noticePieces(n *kernels.Notice) []piece {
 
 // bundlePieces renders a result or a display: an image if there is one that can be shown, else text.
 func (it *item) bundlePieces(b *budget, at place) []piece {
-	switch {
-	case it.again == inRow:
-		return nil
-	case it.again > 0:
-		return textPieces(againNote(it.again), false)
+	most := b.images
+	if it.like == nil && len(b.coming) > 0 && imageForm(it.out.Data) != nil {
+		most, b.coming = share(b.images, b.coming), b.coming[1:]
 	}
-	image, note := bundleImage(it.out.Data, b, at.kept(it.index))
+	image, note := bundleImage(it.out.Data, b, most, at.kept(it.index))
+	it.seen = image != nil
 	if image != nil && at.links && it.index >= 0 && !isForm(it.out.Data, image.Data) {
 		image.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: at.one(it.index)}}
 	}
@@ -188,16 +194,15 @@ func isForm(bundle mimeBundle, data string) bool {
 // of the original.
 const OriginalMeta = "cellblock/original"
 
-// bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is.
-func bundleImage(data mimeBundle, b *budget, kept string) (image *mcp.ImageContent, note string) {
+// bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is. It takes its room from
+// the budget, at most so much.
+func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.ImageContent, note string) {
 	mime := firstOf(data, filetype.Images...)
 	if mime == "" {
 		return nil, ""
 	}
 	room := *b
-	if len(b.coming) > 0 {
-		room.images, b.coming = share(b.images, b.coming), b.coming[1:]
-	}
+	room.images = most
 	fit, err := fitImage(mime, mimeText(data[mime]), room)
 	b.pixels -= fit.width * fit.height
 	switch {

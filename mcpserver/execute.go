@@ -290,7 +290,7 @@ func ladderRemark(i sessions.InterruptReport) string {
 	case i.Rung == sessions.RungRestart:
 		return "It ignored the interrupt, and its kernel had to be restarted: variables are lost, files are kept."
 	case !i.VariablesKept:
-		return "Its kernel died before it stopped: variables are lost, files are kept."
+		return "Its kernel ended before it stopped: variables are lost."
 	case i.Rung == sessions.RungKillChildren:
 		return "It stopped when the processes that it had started were killed; variables are kept."
 	}

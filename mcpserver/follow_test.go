@@ -301,7 +301,7 @@ func TestInterruptedByRestart(t *testing.T) {
 			launched := w.kernels.Launched()
 			w.kernels.Kernel(launched[len(launched)-1].ID).Crash(kernels.ExitStatus{Code: -1, Signal: "SIGKILL"})
 		})
-		stop("print all\nstubborn 24h", "Its kernel died before it stopped")
+		stop("print all\nstubborn 24h", "Its kernel ended before it stopped")
 		check := func(when string) {
 			t.Helper()
 			got := w.call("list_executions", map[string]any{"session_id": "s"}).String()

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	_ "image/gif" // decoded, and sent as PNG
 	"image/jpeg"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,6 +58,8 @@ type fitted struct {
 const (
 	// leastDPI is how many pixels an inch must have so that a plot's writing, some ten points high, can be read.
 	leastDPI = 36
+	// anyDPI is what programs write into photographs that have no inch.
+	anyDPI = 72
 	// tooSmall is how many times smaller an image is that nobody can read any more, of those that do not say what an inch is.
 	tooSmall = 4
 )
@@ -63,7 +67,7 @@ const (
 // unreadable tells whether the writing of an image that was made smaller is too small.
 func (f *fitted) unreadable() bool {
 	times := float64(f.width) / float64(f.shown.X)
-	if f.dpi > 0 {
+	if f.dpi > anyDPI {
 		return f.dpi/times < leastDPI
 	}
 	return times > tooSmall
@@ -107,9 +111,10 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 	if err != nil {
 		return fit, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
-	if white := onWhite(img); white != img {
-		img, format = white, ""
-	} else if asIs {
+	switch {
+	case !opaque(img):
+		format = "" // it is another one on white
+	case asIs:
 		fit.block = imageBlock("image/"+format, raw)
 		return fit, nil
 	}
@@ -131,8 +136,8 @@ func decodeBase64(s string) ([]byte, error) {
 // shrink encodes img so that it fits: as PNG if being scaled to side is enough, else as JPEG, as small as need be. A format is that
 // in which it does not fit.
 func (f *fitted) shrink(img image.Image, format string, room, side int) error {
-	small := scale(img, side)
-	f.smaller = small != img
+	small := onWhite(scale(img, side))
+	f.smaller = small.Bounds().Size() != img.Bounds().Size()
 	defer func() { f.shown = small.Bounds().Size() }()
 	if format != "jpeg" && (f.smaller || format != "png") {
 		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
@@ -178,10 +183,25 @@ func encodePNG(img image.Image) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+func opaque(img image.Image) bool {
+	m, ok := img.(interface{ Opaque() bool })
+	return ok && m.Opaque()
+}
+
 // onWhite returns img if nothing shines through it, and else what it looks like on white: plots are dark on nothing.
 func onWhite(img image.Image) image.Image {
-	if m, ok := img.(interface{ Opaque() bool }); ok && m.Opaque() {
+	if opaque(img) {
 		return img
+	}
+	if m, ok := img.(*image.Paletted); ok { // which stays one, and small
+		onWhite := *m
+		onWhite.Palette = slices.Clone(m.Palette)
+		for i, c := range m.Palette {
+			r, g, b, a := c.RGBA()
+			rest := 0xffff - a
+			onWhite.Palette[i] = color.RGBA64{R: uint16(r + rest), G: uint16(g + rest), B: uint16(b + rest), A: 0xffff}
+		}
+		return &onWhite
 	}
 	white := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
 	draw.Draw(white, white.Rect, image.White, image.Point{}, draw.Src)

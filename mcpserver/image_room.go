@@ -29,39 +29,45 @@ func share(room int, sizes []int) int {
 }
 
 // imageForm is the form of a bundle that is shown as an image, nil if it has none.
-func imageForm(data mimeBundle) json.RawMessage { return data[firstOf(data, filetype.Images...)] }
+func imageForm(data mimeBundle) json.RawMessage {
+	if mime := firstOf(data, filetype.Images...); mime != "" {
+		return data[mime]
+	}
+	return nil
+}
 
-// imageSizes returns what each image of the area would take as it is, in order, without those that an earlier item has shown
-// already. Of these it notes how often they come in a row: a figure that is shown, and is then the cell's value, costs a model as
-// much again, and says nothing.
+// imageSizes returns what each image of the area would take as it is, in order, without those that an earlier item has, too, which it
+// notes.
 func (a *area) imageSizes() (sizes []int) {
-	seed, seen := maphash.MakeSeed(), map[uint64]json.RawMessage{}
-	var row *item // the first of the repetitions before this item
+	seed, seen := maphash.MakeSeed(), map[uint64]*item{}
 	for _, it := range a.items {
+		it.like = nil
 		form := imageForm(it.out.Data)
+		if form == nil {
+			continue
+		}
 		sum := maphash.Bytes(seed, form)
-		if again := form != nil && bytes.Equal(seen[sum], form); !again {
-			it.again, row = 0, nil
-		} else if row == nil {
-			it.again, row = 1, it
-		} else {
-			it.again, row.again = inRow, row.again+1
+		if first := seen[sum]; first != nil && bytes.Equal(imageForm(first.out.Data), form) {
+			it.like = first
+			continue
 		}
-		if form != nil && it.again == 0 {
-			seen[sum] = form
-			sizes = append(sizes, min(max(len(form), minRoom), maxImage))
-		}
+		seen[sum] = it
+		sizes = append(sizes, min(max(len(form), minRoom), maxImage))
 	}
 	return sizes
 }
 
-// inRow is item.again of one that an earlier item tells of.
-const inRow = -1
+// repeats tells whether an item is an image that has been shown already: a figure that is shown, and is then the cell's value, costs
+// a model as much again, and says nothing.
+func (it *item) repeats() bool { return it.like != nil && it.like.seen }
 
-// againNote tells of images that come again.
-func againNote(n int) string {
-	if n == 1 {
-		return "[the same image again]"
+// repeatedPieces tell of so many images in a row that come again.
+func repeatedPieces(n int) []piece {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return textPieces("[the same image again]", false)
 	}
-	return "[" + words.Count(int64(n), "image") + " of before again]"
+	return textPieces("["+words.Count(int64(n), "image")+" of before again]", false)
 }

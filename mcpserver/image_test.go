@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"image"
 	"image/color"
+	"image/gif"
 	"image/png"
 	"math"
 	"slices"
@@ -103,6 +104,8 @@ func TestImageAgain(t *testing.T) {
 	value := a
 	value.Kind = kernels.OutputResult
 	said := kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
+	broken := func(said string) kernels.Output { return display("image/png", "AAAA", "text/plain", said) }
+	const left = "[image/png left out: image/png cannot be decoded: image: unknown format]"
 	const imageA, imageB = "── image image/png 40×30\n", "── image image/png 50×30\n"
 	for name, tt := range map[string]struct {
 		outs []kernels.Output
@@ -112,6 +115,8 @@ func TestImageAgain(t *testing.T) {
 		"behind others":         {[]kernels.Output{a, b, said, a}, imageA + imageB + text("said") + text("[the same image again]")},
 		"in a row":              {[]kernels.Output{a, b, a, b, a, said, b}, imageA + imageB + text("[3 images of before again]") + text("said") + text("[the same image again]")},
 		"others":                {[]kernels.Output{a, b}, imageA + imageB},
+		"not shown before":      {[]kernels.Output{broken("one"), broken("two")}, text("one\n"+left) + text("two\n"+left)},
+		"no images":             {[]kernels.Output{display("", "x", "text/plain", "one"), display("", "x", "text/plain", "two")}, text("one") + text("two")},
 	} {
 		if got := dump(render(tt.outs...)); got != tt.want {
 			t.Errorf("%s: got\n%s", name, got)
@@ -208,7 +213,7 @@ func TestImageNamesItsOriginal(t *testing.T) {
 // What cannot be read any more says so, and what there is not to see says nothing.
 func TestTooSmallToRead(t *testing.T) {
 	b := defaultBudget
-	image, note := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, "")
+	image, note := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, b.images, "")
 	if image == nil || note != "[scaled down from 300×7000 to 67×1568 pixels, too small to read: show less in one image]" {
 		t.Error(note)
 	}
@@ -230,7 +235,8 @@ func TestUnreadable(t *testing.T) {
 		{6000, 1568, 300, false},
 		{1000, 261, 100, true},
 		{1000, 500, 100, false},
-		{720, 261, 72, true},
+		{4000, 1568, 72, false},
+		{1200, 261, 72, true},
 		{6000, 1568, 0, false},
 		{7000, 1568, 0, true},
 	} {
@@ -260,11 +266,29 @@ func TestImageOnWhite(t *testing.T) {
 	if got := shownAs(t, palette, defaultBudget); got != (color.RGBA{255, 255, 255, 255}) {
 		t.Errorf("a palette: %v", got)
 	}
+	var animated bytes.Buffer
+	if err := gif.Encode(&animated, palette, nil); err != nil {
+		t.Fatal(err)
+	}
+	fit, err := fitImage("image/gif", base64.StdEncoding.EncodeToString(animated.Bytes()), defaultBudget)
+	if config := pngConfig(t, fit.block.Data); err != nil || len(config.ColorModel.(color.Palette)) == 0 {
+		t.Errorf("a palette becomes %v, %v", config.ColorModel, err)
+	}
 	small := defaultBudget
 	small.side = 20
 	if got := shownAs(t, half, small); got != (color.RGBA{127, 127, 127, 255}) {
 		t.Errorf("made smaller: %v", got)
 	}
+}
+
+func pngConfig(t *testing.T, data string) image.Config {
+	t.Helper()
+	raw, _ := base64.StdEncoding.DecodeString(data)
+	config, err := png.DecodeConfig(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
 
 // shownAs is the colour in the middle of an image as a client gets it.

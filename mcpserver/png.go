@@ -85,6 +85,9 @@ func (p *pngData) header(data []byte) bool {
 // dpiOf returns how many pixels of a PNG are an inch (PNG §11.3.5.3), 0 if it does not say.
 func dpiOf(raw []byte) float64 {
 	const perMeter, inch = 1, 0.0254
+	if !bytes.HasPrefix(raw, []byte(pngSignature)) {
+		return 0
+	}
 	before, _, _ := bytes.Cut(raw, []byte("IDAT"))
 	_, data, said := bytes.Cut(before, []byte("pHYs"))
 	if !said || len(data) < 9 || data[8] != perMeter {
