@@ -113,7 +113,7 @@ func (s *service) showOwner(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 	case has.Sessions+len(images) == 0:
 		return toolError(nothingKept(owner)), nil
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("Kept of %s at %s: %s (%d running) with files and the history of %s, %s.", plain(owner.Subject), plain(owner.Issuer),
+	return mcp.NewToolResultText(fmt.Sprintf("Kept of %s at %s: %s (%d running, %s so far) with files and history, %s.", plain(owner.Subject), plain(owner.Issuer),
 		words.Count(int64(has.Sessions), "session"), has.Running, words.Count(int64(has.Cells), "cell"), words.Count(int64(len(images)), "image"))), nil
 }
 

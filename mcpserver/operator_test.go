@@ -78,7 +78,7 @@ func TestOperatorsForgetOwners(t *testing.T) {
 
 	w.owner, w.scopes = sessions.Owner{Subject: "operator"}, []string{ScopeAdmin}
 	w.call("forget_owner", map[string]any{"issuer": bob.Issuer}).expect(t, true, "subject: is required")
-	w.call("show_owner", his).expect(t, false, "Kept of bob at https://issuer: 1 session (1 running) with files and the history of 1 cell, 2 images.")
+	w.call("show_owner", his).expect(t, false, "Kept of bob at https://issuer: 1 session (1 running, 1 cell so far) with files and history, 2 images.")
 	if len(l.asked) > 0 {
 		t.Errorf("looking has asked %q", l.asked)
 	}

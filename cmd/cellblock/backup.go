@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
@@ -44,6 +46,7 @@ of the new.`,
 			if err != nil {
 				return err
 			}
+			outliveReaders() // what is half done is taken away
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			b.data, b.dest, b.report, b.stdout = cfg.DataDir, args[0], cmd.ErrOrStderr(), cmd.OutOrStdout()
@@ -78,8 +81,8 @@ type backup struct {
 // troubles count what a backup could not copy as it should.
 type troubles struct {
 	unreadable, changed, special, lost int
-	// away tells that no workspace has any files here.
-	away bool
+	// empty counts workspaces that have no files here.
+	empty int
 }
 
 // toStdout as a destination has the archive written as it is made. Of one that has failed there is a part.
@@ -93,21 +96,31 @@ func (b *backup) run(ctx context.Context) (err error) {
 	defer os.RemoveAll(b.stage)
 	b.told, b.made = time.Now(), map[string]bool{}
 	if err = b.copyAll(ctx); err != nil {
-		_ = b.out.close()
+		b.out.abandon()
 	} else if err = b.out.close(); err == nil && b.dest != toStdout {
 		err = b.publish()
 	}
+	if err != nil {
+		return b.explain(ctx, err)
+	}
+	b.sayEnd()
+	return nil
+}
+
+// explain says what there is of a backup that has failed.
+func (b *backup) explain(ctx context.Context, err error) error {
+	left, hint := "no backup was written", "Look at the disk and the permissions of "+filepath.Dir(b.dest)+"."
+	if b.dest == toStdout {
+		left, hint = "what was written is only a part of a backup", "Look at who reads it."
+	}
 	var known *fault.Error
 	switch {
-	case err == nil:
-		b.sayEnd()
-		return nil
 	case ctx.Err() != nil:
-		return fault.New(fault.Cancelled, "stopped; no backup was written")
+		return fault.New(fault.Cancelled, "stopped; %s", left)
 	case errors.As(err, &known):
 		return known
 	}
-	return fault.New(fault.Unavailable, "no backup was written: %w", err).WithHint("Look at the disk and the permissions of %s.", filepath.Dir(b.dest))
+	return fault.New(fault.Unavailable, "%s: %w", left, err).WithHint("%s", hint)
 }
 
 // prepare checks where the backup is to be and opens it there under another name.
@@ -132,7 +145,7 @@ func (b *backup) prepare() (err error) {
 	if data, err := filepath.EvalSymlinks(b.data); err == nil && within(data, parent) {
 		return fault.New(fault.Invalid, "the backup would be inside of the data folder %s", b.data).WithHint("Choose a place outside, best on another disk.")
 	}
-	if b.stage, err = os.MkdirTemp(parent, ".cellblock-backup-"); err != nil {
+	if b.stage, err = os.MkdirTemp(parent, stagePrefix); err != nil {
 		return fault.New(fault.Unavailable, "the backup cannot be written: %w", err).WithHint("Choose a folder that this user may write.")
 	}
 	if strings.HasSuffix(b.dest, ".tar") {
@@ -149,14 +162,40 @@ func (b *backup) prepare() (err error) {
 // prepareStdout has the copy of the database made in the data folder: where standard output is all that there is, as in a container
 // whose root cannot be written, there is no other place for it.
 func (b *backup) prepareStdout() (err error) {
-	if isTerminal(b.stdout) {
+	if f, ok := b.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return fault.New(fault.Invalid, "an archive is nothing for a terminal").WithHint("Redirect it: cellblock backup - > cellblock.tar")
 	}
-	if b.stage, err = os.MkdirTemp(b.data, ".cellblock-backup-"); err != nil {
+	if err := history.Exists(b.data); err != nil {
+		return err
+	}
+	b.removeLeft()
+	if b.stage, err = os.MkdirTemp(b.data, stagePrefix); err != nil {
 		return fault.New(fault.Unavailable, "the history cannot be copied: %w", err).WithHint("Run this as the server's user.")
 	}
-	b.out = &tarArchive{stage: b.stage, tar: tar.NewWriter(b.stdout)}
+	lock := stageLock(b.stage)
+	if err := lock.RLock(); err != nil {
+		return errors.Join(err, os.RemoveAll(b.stage))
+	}
+	b.out = &tarArchive{stage: b.stage, tar: tar.NewWriter(b.stdout), lock: lock}
 	return nil
+}
+
+// stagePrefix begins the names of folders in which copies are made.
+const stagePrefix = ".cellblock-backup-"
+
+// stageLock is held by who makes a copy in a folder.
+func stageLock(stage string) *flock.Flock { return flock.New(stage, flock.SetFlag(os.O_RDONLY)) }
+
+// removeLeft removes the copies in the data folder that backups have left which were killed: all of a history is in them.
+func (b *backup) removeLeft() {
+	left, _ := filepath.Glob(filepath.Join(b.data, stagePrefix+"*")) // its pattern is right
+	for _, stage := range left {
+		lock := stageLock(stage)
+		if free, err := lock.TryLock(); free && err == nil {
+			_ = os.RemoveAll(stage) // or the next one does
+		}
+		_ = lock.Close()
+	}
 }
 
 // otherArchives are endings of what somebody may expect, and does not get.
@@ -262,8 +301,8 @@ func (b *backup) sayEnd() {
 			b.say("note: %s %s", words.Count(int64(trouble.n), trouble.noun), trouble.what)
 		}
 	}
-	if b.troubles.away {
-		b.say("note: no workspace has files here; those that a container engine keeps in volumes are not in the backup (cellblock files get fetches them)")
+	if n := b.troubles.empty; n > 0 {
+		b.say("note: %s without files here; what a container engine keeps in volumes is not in it", words.Count(int64(n), "workspace"))
 	}
 	if b.noFiles {
 		b.say("not in it: the workspaces' files (--no-files)")
@@ -279,6 +318,6 @@ func (b *backup) sayEnd() {
 	case strings.HasSuffix(b.dest, ".tar"):
 		b.say("the backup is %s; to restore: tar -xpf %s -C FOLDER, then cellblock serve --data-dir FOLDER", b.dest, b.dest)
 	default:
-		b.say("the backup is %s; to use a copy of it: cellblock serve --data-dir COPY", b.dest)
+		b.say("the backup is %s; to use it, or a copy, as it changes: cellblock serve --data-dir %s", b.dest, b.dest)
 	}
 }

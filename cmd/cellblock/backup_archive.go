@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // archive is what a backup is written to: a folder or a tar file, made in a folder of its own.
@@ -21,6 +23,8 @@ type archive interface {
 	// path is what is to become the backup, once it is closed.
 	path() string
 	close() error
+	// abandon is close for what is not whole, and does not look so.
+	abandon()
 }
 
 // folderArchive writes entries as they are. It follows no link of what it writes: some of it is users' work.
@@ -39,6 +43,7 @@ func newFolderArchive(stage string) (*folderArchive, error) {
 	return &folderArchive{dir: dir, root: root}, err
 }
 
+func (a *folderArchive) abandon()                   { _ = a.root.Close() }
 func (a *folderArchive) path() string               { return a.dir }
 func (a *folderArchive) place(name string) string   { return filepath.Join(a.dir, name) }
 func (a *folderArchive) placed(h *tar.Header) error { return a.finish(h.Name, h) }
@@ -99,6 +104,7 @@ type tarArchive struct {
 	stage string
 	file  *os.File // nil for standard output
 	tar   *tar.Writer
+	lock  *flock.Flock // of the stage, for standard output
 }
 
 func newTarArchive(stage string) (*tarArchive, error) {
@@ -131,9 +137,19 @@ func (a *tarArchive) add(h *tar.Header, content io.Reader) error {
 
 func (a *tarArchive) close() error {
 	if a.file == nil {
-		return a.tar.Close()
+		return errors.Join(a.tar.Close(), a.lock.Close())
 	}
 	return errors.Join(a.tar.Close(), a.file.Sync(), a.file.Close())
+}
+
+func (a *tarArchive) abandon() {
+	if a.file == nil {
+		_ = a.lock.Close()
+		// Programs that read archives take one that ends between two entries for whole; one that ends in an entry they complain of.
+		_ = a.tar.WriteHeader(&tar.Header{Name: "INCOMPLETE", Mode: 0o600, Size: 1})
+		return
+	}
+	_ = a.file.Close()
 }
 
 // headerOf describes a file by its path in the data folder. Owners are numbers: the names are this machine's.

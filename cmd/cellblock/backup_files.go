@@ -174,11 +174,14 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 		if err := b.copyOwnLink(name + ".from"); err != nil {
 			return err
 		}
+		before := b.files + b.troubles.unreadable
 		if err := b.copyWorkspace(ctx, name); err != nil {
 			return err
 		}
+		if b.files+b.troubles.unreadable == before {
+			b.troubles.empty++
+		}
 	}
-	b.troubles.away = labels > 0 && b.files-files == labels
 	b.say("workspaces: %d, with %s (%s)", labels, words.Count(int64(b.files-files-labels), "file"), words.Bytes(b.bytes-bytes))
 	return nil
 }

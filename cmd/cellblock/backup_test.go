@@ -3,8 +3,10 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -263,6 +265,7 @@ func TestBackupRefusals(t *testing.T) {
 		"another archive":          {data, filepath.Join(there, "copy.zip"), fault.Invalid, filepath.Join(there, "copy.tar")},
 		"a compressed one":         {data, filepath.Join(there, "copy.tar.GZ"), fault.Invalid, filepath.Join(there, "copy.tar")},
 		"in no folder":             {data, filepath.Join(there, "no", "copy"), fault.NotFound, "Make it first"},
+		"of no data, by a pipe":    {empty, toStdout, fault.NotFound, "--data-dir"},
 		"of no data":               {empty, filepath.Join(there, "copy"), fault.NotFound, "--data-dir"},
 		"of a folder that is none": {filepath.Join(there, "none"), filepath.Join(there, "copy.tar"), fault.NotFound, "--data-dir"},
 	} {
@@ -270,18 +273,6 @@ func TestBackupRefusals(t *testing.T) {
 		if err := b.run(t.Context()); fault.KindOf(err) != tt.kind || !strings.Contains(fault.Text(err), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	onTerminal := backup{data: data, dest: toStdout, report: new(bytes.Buffer), stdout: null} // as much of one as a terminal is
-	if err := onTerminal.run(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), "cellblock backup - >") {
-		t.Errorf("a terminal: %v", err)
-	}
-	if left, err := filepath.Glob(filepath.Join(data, ".cellblock-backup-*")); err != nil || len(left) > 0 {
-		t.Errorf("left in the data folder: %v, %v", left, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -294,12 +285,72 @@ func TestBackupRefusals(t *testing.T) {
 	}
 }
 
-// Where the workspaces are volumes of an engine, a backup that has none of their files says so.
+// What standard output gets of a backup that fails is no whole archive, and no copy of the history stays in the data folder: neither this
+// one's nor that of an earlier one that was killed.
+func TestBackupToNobody(t *testing.T) {
+	data := dataFolder(t)
+	for _, name := range []string{"killed", "at-work"} {
+		if err := os.Mkdir(filepath.Join(data, stagePrefix+name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	atWork := stageLock(filepath.Join(data, stagePrefix+"at-work"))
+	if err := atWork.RLock(); err != nil {
+		t.Fatal(err)
+	}
+	defer atWork.Close()
+	left := func() string {
+		all, err := filepath.Glob(filepath.Join(data, stagePrefix+"*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(strings.Join(all, " "), filepath.Join(data, stagePrefix), "")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var part bytes.Buffer
+	b := backup{data: data, dest: toStdout, stdout: &part, report: writerFunc(func(p []byte) {
+		if strings.HasPrefix(string(p), "history:") {
+			cancel()
+		}
+	})}
+	if err := b.run(ctx); fault.KindOf(err) != fault.Cancelled || !strings.Contains(fault.Text(err), "only a part of a backup") {
+		t.Errorf("stopped: %v", err)
+	}
+	entries, err := tar.NewReader(&part), error(nil)
+	for err == nil {
+		_, err = entries.Next()
+	}
+	if err == io.EOF {
+		t.Error("what was stopped looks like a whole archive")
+	}
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads.Close()
+	defer writes.Close()
+	b = backup{data: data, dest: toStdout, stdout: writes, report: new(bytes.Buffer)}
+	if err := b.run(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Text(err), "Look at who reads it") {
+		t.Errorf("nobody reads: %v", err)
+	}
+	if got := left(); got != "at-work" {
+		t.Errorf("left in the data folder: %q", got)
+	}
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	kernelstest.Need(t, err == nil, "a terminal")
+	defer terminal.Close()
+	b = backup{data: data, dest: toStdout, stdout: terminal, report: new(bytes.Buffer)}
+	if err := b.run(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Text(err), "cellblock backup - >") {
+		t.Errorf("a terminal: %v", err)
+	}
+}
+
+// Where a workspace is a volume of an engine, a backup that has none of its files says so.
 func TestBackupOfVolumes(t *testing.T) {
 	data := dataFolder(t)
 	for _, said := range []bool{false, true} {
 		_, report := backedUp(t, data, "copy.tar", nil)
-		if strings.Contains(report, "keeps in volumes are not in the backup") != said {
+		if strings.Contains(report, "1 workspace without files here") != said {
 			t.Errorf("files are elsewhere: %v, but\n%s", said, report)
 		}
 		_ = os.Chmod(filepath.Join(data, aWorkspace, "fixed"), 0o700)

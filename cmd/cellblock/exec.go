@@ -89,7 +89,7 @@ func (o execOptions) code(args []string, stdin io.Reader) (string, error) {
 }
 
 // isTerminal tells whether nobody but a person at a terminal could give what is read; of /dev/null, nobody can.
-func isTerminal(r any) bool {
+func isTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {
 		return false

@@ -34,8 +34,8 @@ type File struct {
 // with it takes it for what a killed one has left: what ran then is told as ended. It fails with a *fault.Error of kind
 // NotFound when there is no history, and of kind Unavailable, with a hint, when it cannot be read or the file not written.
 func TakeSnapshot(ctx context.Context, folder, file string) (*Snapshot, error) {
-	if _, err := os.Stat(filepath.Join(folder, FileName)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.NotFound, "there is no history in %s", folder).WithHint("name the server's data folder with --data-dir")
+	if err := Exists(folder); err != nil {
+		return nil, err
 	}
 	hold := folderLock(folder)
 	if err := hold.RLock(); err != nil { // before the snapshot, so that all that it names is still there
@@ -51,16 +51,24 @@ func TakeSnapshot(ctx context.Context, folder, file string) (*Snapshot, error) {
 	}
 	if err != nil {
 		_ = hold.Close()
-		return nil, explainCopy(err, file)
+		return nil, explainCopy(err)
 	}
 	return &Snapshot{db: db, hold: hold}, nil
 }
 
-// explainCopy is explain for a copy in a file: where there is no room for that, it is not the data folder's disk that is full.
-func explainCopy(err error, file string) error {
+// Exists returns an error of kind NotFound where there is no history in a data folder.
+func Exists(folder string) error {
+	if _, err := os.Stat(filepath.Join(folder, FileName)); errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.NotFound, "there is no history in %s", folder).WithHint("name the server's data folder with --data-dir")
+	}
+	return nil
+}
+
+// explainCopy is explain for a copy: where there is no room for it, nothing in memory waits to be written.
+func explainCopy(err error) error {
 	if p := problemOf(err); p != nil && p.hint == hintSpace {
-		return fault.New(fault.Unavailable, "the history could not be copied: the disk of %s is full (%w)", filepath.Dir(file), err).
-			WithHint("free some space there, or choose another place")
+		return fault.New(fault.Unavailable, "the history could not be copied: the disk to which it goes is full (%w)", err).
+			WithHint("free some space there, or choose another place for the copy")
 	}
 	return explain("the history could not be copied", err)
 }
