@@ -118,12 +118,20 @@ func (f *imageLanguages) offers(ctx context.Context) ([]images.Offer, error) {
 			continue
 		}
 		o, err := f.offer(ctx, i)
-		if err != nil {
+		switch {
+		case err == nil:
+			offers = append(offers, o)
+		case !f.gone(ctx, i.Name):
 			return nil, err
 		}
-		offers = append(offers, o)
 	}
 	return offers, nil
+}
+
+// gone tells whether an image is not in the list any more. Engines have words of their own for one that is removed while they look at it.
+func (f *imageLanguages) gone(ctx context.Context, name string) bool {
+	left, err := f.library.Images(ctx, images.Label)
+	return err == nil && !slices.ContainsFunc(left, func(i docker.Image) bool { return i.Name == name })
 }
 
 // offer is what one image brings of what it says that it does.

@@ -21,6 +21,9 @@ import (
 type fakeLibrary struct {
 	images map[string]fakeImage
 	looked []string
+	// broken is an image that cannot be looked at; it is removed by then, if goes.
+	broken string
+	goes   bool
 }
 
 type fakeImage struct {
@@ -41,6 +44,12 @@ func (l *fakeLibrary) Images(context.Context, string) (all []docker.Image, err e
 
 func (l *fakeLibrary) Image(_ context.Context, name string) (docker.Image, error) {
 	i, ok := l.images[name]
+	if name == l.broken {
+		if l.goes {
+			delete(l.images, name)
+		}
+		return docker.Image{}, fault.New(fault.Unavailable, "image not known")
+	}
 	if !ok {
 		return docker.Image{}, fault.New(fault.Unavailable, "no image %s: %w", name, cerrdefs.ErrNotFound).WithHint("Build it: make image.")
 	}
@@ -78,6 +87,22 @@ func (l *fakeLibrary) found(named map[string]string, cache string) (got string, 
 }
 
 const kernelFolder = "/usr/share/jupyter/kernels/"
+
+// An image that somebody removes while a server starts is no reason not to; one that cannot be looked at is.
+func TestLanguagesOfAnImageThatGoes(t *testing.T) {
+	for _, goes := range []bool{true, false} {
+		l := &fakeLibrary{broken: "cellblock-bash:latest", goes: goes, images: map[string]fakeImage{
+			"cellblock-python:latest": {label: "python"}, "cellblock-bash:latest": {label: "bash"},
+		}}
+		want := "error: image not known"
+		if goes {
+			want = "python cellblock-python:latest"
+		}
+		if got, problems := l.found(nil, ""); got != want || len(problems) > 0 {
+			t.Errorf("it goes: %v, found %s, %v", goes, got, problems)
+		}
+	}
+}
 
 func TestLanguagesOfImages(t *testing.T) {
 	l := &fakeLibrary{images: map[string]fakeImage{
