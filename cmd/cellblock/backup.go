@@ -69,7 +69,7 @@ type backup struct {
 	report, stdout       io.Writer
 
 	out   archive
-	stage string          // the folder beside dest in which the copy is made; dest appears when it is whole
+	stage string          // the folder in which the copy is made; dest, which is beside it, appears when that is whole
 	made  map[string]bool // the folders that are in it
 
 	files    int   // copied so far
@@ -149,7 +149,7 @@ func (b *backup) prepare() (err error) {
 		return fault.New(fault.Unavailable, "the backup cannot be written: %w", err).WithHint("Choose a folder that this user may write.")
 	}
 	if strings.HasSuffix(b.dest, ".tar") {
-		b.out, err = newTarArchive(b.stage)
+		b.out, err = newFileArchive(b.stage)
 	} else {
 		b.out, err = newFolderArchive(b.stage)
 	}
@@ -176,7 +176,7 @@ func (b *backup) prepareStdout() (err error) {
 	if err := lock.RLock(); err != nil {
 		return errors.Join(err, os.RemoveAll(b.stage))
 	}
-	b.out = &tarArchive{stage: b.stage, tar: tar.NewWriter(b.stdout), lock: lock}
+	b.out = &pipeArchive{tarArchive{b.stage, tar.NewWriter(b.stdout)}, lock}
 	return nil
 }
 

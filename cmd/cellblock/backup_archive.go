@@ -99,23 +99,32 @@ func (a *folderArchive) close() error {
 	return errors.Join(err, a.root.Close())
 }
 
-// tarArchive writes one file, or to standard output.
+// tarArchive writes entries one behind another.
 type tarArchive struct {
 	stage string
-	file  *os.File // nil for standard output
 	tar   *tar.Writer
-	lock  *flock.Flock // of the stage, for standard output
 }
 
-func newTarArchive(stage string) (*tarArchive, error) {
+// fileArchive is one file.
+type fileArchive struct {
+	tarArchive
+	file *os.File
+}
+
+// pipeArchive goes to whoever reads it at once.
+type pipeArchive struct {
+	tarArchive
+	lock *flock.Flock // of the stage
+}
+
+func newFileArchive(stage string) (*fileArchive, error) {
 	f, err := os.OpenFile(filepath.Join(stage, "backup.tar"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &tarArchive{stage: stage, file: f, tar: tar.NewWriter(f)}, nil
+	return &fileArchive{tarArchive{stage, tar.NewWriter(f)}, f}, nil
 }
 
-func (a *tarArchive) path() string             { return a.file.Name() }
 func (a *tarArchive) place(name string) string { return filepath.Join(a.stage, name) }
 
 func (a *tarArchive) placed(h *tar.Header) error {
@@ -135,21 +144,17 @@ func (a *tarArchive) add(h *tar.Header, content io.Reader) error {
 	return err
 }
 
-func (a *tarArchive) close() error {
-	if a.file == nil {
-		return errors.Join(a.tar.Close(), a.lock.Close())
-	}
-	return errors.Join(a.tar.Close(), a.file.Sync(), a.file.Close())
-}
+func (a *fileArchive) path() string { return a.file.Name() }
+func (a *fileArchive) close() error { return errors.Join(a.tar.Close(), a.file.Sync(), a.file.Close()) }
+func (a *fileArchive) abandon()     { _ = a.file.Close() }
 
-func (a *tarArchive) abandon() {
-	if a.file == nil {
-		_ = a.lock.Close()
-		// Programs that read archives take one that ends between two entries for whole; one that ends in an entry they complain of.
-		_ = a.tar.WriteHeader(&tar.Header{Name: "INCOMPLETE", Mode: 0o600, Size: 1})
-		return
-	}
-	_ = a.file.Close()
+func (a *pipeArchive) path() string { return "" } // there is nothing to give a name
+func (a *pipeArchive) close() error { return errors.Join(a.tar.Close(), a.lock.Close()) }
+
+// abandon ends in an entry: programs that read archives take one that ends between two for whole.
+func (a *pipeArchive) abandon() {
+	_ = a.lock.Close()
+	_ = a.tar.WriteHeader(&tar.Header{Name: "INCOMPLETE", Mode: 0o600, Size: 1})
 }
 
 // headerOf describes a file by its path in the data folder. Owners are numbers: the names are this machine's.
