@@ -58,13 +58,21 @@ func elided(e stream.Elided) kernels.Output {
 
 // picture returns a PNG of that size; noisy ones do not compress.
 func picture(w, h int, noisy bool) string {
-	img := image.NewNRGBA(image.Rect(0, 0, w, h))
-	seed := uint32(1)
-	for i := range img.Pix {
-		if noisy {
-			seed = seed*1664525 + 1013904223
-			img.Pix[i] = byte(seed >> 24)
+	return pictureOf(w, h, func(noise uint32, _ float64) byte {
+		if !noisy {
+			return 0
 		}
+		return byte(noise >> 24)
+	})
+}
+
+// pictureOf is an opaque PNG whose bytes are made of noise and of how much of it there is already.
+func pictureOf(w, h int, paint func(noise uint32, done float64) byte) string {
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	noise := uint32(w * h)
+	for i := range img.Pix {
+		noise = noise*1664525 + 1013904223
+		img.Pix[i] = paint(noise, float64(i)/float64(len(img.Pix)))
 		if i%4 == 3 {
 			img.Pix[i] = 255
 		}

@@ -41,20 +41,7 @@ func TestImagesFitTheBudget(t *testing.T) {
 
 // photo is a PNG of colours that flow, with some noise: far larger than a JPEG of it.
 func photo(w, h int) string {
-	img := image.NewNRGBA(image.Rect(0, 0, w, h))
-	seed := uint32(w * h)
-	for i := range img.Pix {
-		seed = seed*1664525 + 1013904223
-		img.Pix[i] = byte(100+100*i/len(img.Pix)) + byte(seed>>28)
-		if i%4 == 3 {
-			img.Pix[i] = 255
-		}
-	}
-	data, err := encodePNG(img)
-	if err != nil {
-		panic(err)
-	}
-	return base64.StdEncoding.EncodeToString(data)
+	return pictureOf(w, h, func(noise uint32, done float64) byte { return byte(100+100*done) + byte(noise>>28) })
 }
 
 // What is there is shared: of many images none is whole before another is not seen at all.
