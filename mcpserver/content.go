@@ -187,7 +187,7 @@ func middlePieces(text string, n int) []piece {
 
 // isForm tells whether data is what a bundle holds, and not made from it.
 func isForm(bundle mimeBundle, data string) bool {
-	return mimeText(bundle[firstOf(bundle, filetype.Images...)]) == data
+	return mimeText(imageForm(bundle)) == data
 }
 
 // OriginalMeta is the key in the _meta of an image that was scaled down or converted under which programs find the address

@@ -73,9 +73,14 @@ func ownerArguments() []mcp.ToolOption {
 	}
 }
 
+// owner is whom ownerArguments name.
+func (a *arguments) owner() sessions.Owner {
+	return sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+}
+
 func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	a := argumentsOf(r, "issuer", "subject", "session_id")
-	owner := sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+	owner := a.owner()
 	id := a.required("session_id")
 	if a.err != nil {
 		return toolError(a.err), nil
@@ -101,7 +106,7 @@ func (s *service) showOwnerTool() toolSpec {
 
 func (s *service) showOwner(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	a := argumentsOf(r, "issuer", "subject")
-	owner := sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+	owner := a.owner()
 	if a.err != nil {
 		return toolError(a.err), nil
 	}
@@ -134,7 +139,7 @@ func (s *service) forgetTool() toolSpec {
 
 func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	a := argumentsOf(r, "issuer", "subject")
-	owner := sessions.Owner{Issuer: a.required("issuer"), Subject: a.required("subject")}
+	owner := a.owner()
 	if a.err != nil {
 		return toolError(a.err), nil
 	}

@@ -41,7 +41,7 @@ const maxForgets = 8
 // how many it has deleted. What the error speaks of is still there, and another Forget goes on with it; so it does with what the owner,
 // who is not kept out, begins meanwhile. Of one of whom nothing is kept, it has deleted none.
 func (m *Manager) Forget(ctx context.Context, o Owner) (deleted int, err error) {
-	ids, err := m.idsOf(ctx, o)
+	ids, _, err := m.idsOf(ctx, o)
 	if err != nil {
 		return 0, err
 	}
@@ -77,11 +77,7 @@ type Holding struct {
 
 // Holding looks at what Forget would delete, and leaves it alone.
 func (m *Manager) Holding(ctx context.Context, o Owner) (Holding, error) {
-	ids, err := m.idsOf(ctx, o)
-	if err != nil {
-		return Holding{}, err
-	}
-	known, err := m.Known(ctx, o)
+	ids, known, err := m.idsOf(ctx, o)
 	if err != nil {
 		return Holding{}, err
 	}
@@ -101,12 +97,11 @@ func (m *Manager) Holding(ctx context.Context, o Owner) (Holding, error) {
 	return h, nil
 }
 
-// idsOf are all ids that anything is kept under for an owner, sorted.
-func (m *Manager) idsOf(ctx context.Context, o Owner) ([]string, error) {
-	ids := m.living(o)
-	known, err := m.Known(ctx, o)
-	if err != nil {
-		return nil, err
+// idsOf are all ids that anything is kept under for an owner, sorted, and what the store knows of them.
+func (m *Manager) idsOf(ctx context.Context, o Owner) (ids []string, known []StoredSession, err error) {
+	ids = m.living(o)
+	if known, err = m.Known(ctx, o); err != nil {
+		return nil, nil, err
 	}
 	for _, past := range known {
 		ids = append(ids, past.ID)
@@ -114,5 +109,5 @@ func (m *Manager) idsOf(ctx context.Context, o Owner) ([]string, error) {
 	further, err := m.workspaces.idsOf(o) // of files that were put there before any cell
 	ids = append(ids, further...)
 	slices.Sort(ids)
-	return slices.Compact(ids), err
+	return slices.Compact(ids), known, err
 }
