@@ -16,6 +16,7 @@ var outputCases = []suiteCase{
 	{"item 7: plots come as PNG, in order", real | inner, testPlots},
 	{"matplotlib works without a home", real | inner, testNoHome},
 	{"item 2: twenty megabytes in one print", real | carried | inner, testBigOutput},
+	{"sixty megabytes of pictures behind their cell's reply", real | inner, testManyPictures},
 	{"what programs print comes before the end of their cell", real | inner, testProgramOutput},
 	{"programs may print what is no text", real | inner, testNoText},
 	{"programs may print while nobody reads", real | inner, testUnread},
@@ -42,6 +43,33 @@ var outputCases = []suiteCase{
 func testPlots(f *suite) {
 	b := f.launch()
 	b.plots()
+}
+
+// testManyPictures has a cell show more than a shim keeps, all of it when the kernel has replied already.
+func testManyPictures(f *suite) {
+	const pictures, size = 12, 5_000_000
+	b := f.launch()
+	e := b.execute(`import time
+from IPython.display import display
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(0.5))
+for _ in range(12): display({"image/png": "A" * 5_000_000}, raw=True)`)
+	whole := 0
+	for {
+		out, err := e.Next(f.ctx())
+		if err == io.EOF {
+			break
+		}
+		f.must(err)
+		if out.Notice != nil {
+			f.Errorf("%+v", *out.Notice)
+		}
+		if len(out.Data["image/png"]) == size+len(`""`) {
+			whole++
+		}
+	}
+	if r := e.Result(); whole != pictures || r.Status != kernels.StatusOK {
+		f.Errorf("%d of %d pictures, %+v", whole, pictures, r)
+	}
 }
 
 func testProgramOutput(f *suite) {

@@ -36,6 +36,7 @@ type gate struct {
 	// The requests whose reply and whose idle came last. With the second of the two an execution ends, and only that is
 	// worth waking readers for at once.
 	replied, idled string
+	replies        replies
 }
 
 // execution is what the gate knows of one request.
@@ -76,8 +77,17 @@ func (g *gate) room(ctx context.Context, ch stream.Channel, parts [][]byte) {
 		return
 	}
 	if l, ok := readLabel(parts); ok && isShown(l) && !g.over(l.parent) {
+		g.pause(1)
 		g.journal.room(ctx)
+		g.pause(-1)
 	}
+}
+
+// pause counts messages that wait for room.
+func (g *gate) pause(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replies.paused += n
 }
 
 // over tells whether an execution has reached its limit.
@@ -97,11 +107,12 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	l, ok := readLabel(parts)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.replies.heard = g.replies.heard || ch == stream.IOPub
 	switch {
 	case !ok:
 		g.journal.message(ch, parts)
 	case ch == stream.Shell:
-		g.reply(l.parent, parts)
+		g.reply(l, parts)
 	case ch == stream.IOPub && l.msgType == "stream":
 		g.stream(g.execution(l.parent), parts)
 	case ch == stream.IOPub && isShown(l):
@@ -139,6 +150,7 @@ func (g *gate) text(parts [][]byte, name string, text []byte) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.replies.heard = true
 	e := g.execution(l.parent)
 	if g.passes(e, int64(len(text))) {
 		g.journal.patient(stream.IOPub, withText(parts, name, text))
@@ -214,8 +226,11 @@ func (g *gate) holdOnly(e *execution) {
 }
 
 // reply takes a reply to a request on shell.
-func (g *gate) reply(parent string, parts [][]byte) {
-	g.replied = strings.Clone(parent)
+func (g *gate) reply(l label, parts [][]byte) {
+	if l.msgType == "execute_reply" && l.parent != g.idled && g.replies.keep(l.parent, parts, g.overdue) {
+		return
+	}
+	g.replied = strings.Clone(l.parent)
 	g.half(stream.Shell, parts)
 }
 
@@ -250,6 +265,7 @@ func (g *gate) other(ch stream.Channel, l label, parts [][]byte) {
 	case idle:
 		g.releaseEnded()
 		g.idled = strings.Clone(l.parent)
+		g.passReplies(g.replies.upTo(l.parent))
 		g.half(ch, parts)
 	case ch == stream.IOPub:
 		g.journal.patient(ch, parts)
@@ -301,6 +317,7 @@ func (g *gate) end() {
 	for _, e := range g.order {
 		g.release(e)
 	}
+	g.passReplies(g.replies.take(len(g.replies.waiting)))
 	if g.meter != nil {
 		if u, ok := g.meter.cut(); ok {
 			g.journal.note(stream.Event{Kind: stream.EventUsed, Used: &u})
