@@ -17,6 +17,7 @@ from ipykernel.kernelapp import IPKernelApp
 QUEUE = 256  # messages that wait in the socket for who reads them; one more waits for room
 AHEAD = 64  # messages that wait for the thread that sends
 GATHERED = 1 << 17  # characters that are gathered before messages are made of them
+MESSAGE = 1 << 20  # characters of a message: who reads is at work on one while the next is made
 TURNS = 256  # messages that are made of them at most, unless more cells print: streams that take turns more often are gathered each
 ROUNDS = 10  # times that one goes on with what was printed meanwhile; a hook that prints would have it go on for ever
 PATIENCE = 10  # seconds that one waits; more would be for ever where the thread that sends wants a lock of who waits
@@ -147,11 +148,13 @@ class Printed:
             while behind and self.messages:
                 self.send_message()
         finally:
-            message = stream.session.msg("stream", {"name": stream.name, "text": "".join(texts)}, parent=header)
-            for hook in getattr(stream, "_hooks", ()):
-                message = message and hook(message)
-            if message and stream.pub_thread:
-                stream.session.send(stream.pub_thread, message, ident=stream.topic)
+            text = "".join(texts)
+            for at in range(0, len(text), MESSAGE):
+                message = stream.session.msg("stream", {"name": stream.name, "text": text[at : at + MESSAGE]}, parent=header)
+                for hook in getattr(stream, "_hooks", ()):
+                    message = message and hook(message)
+                if message and stream.pub_thread:
+                    stream.session.send(stream.pub_thread, message, ident=stream.topic)
 
 
 printed = Printed()
@@ -175,12 +178,34 @@ def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which m
         wait_for(thread, stream._flush)
 
 
+class Timer:
+    # Has what was printed sent a moment later. ipykernel begins another one after each flush, and wakes the thread that sends to do so.
+    over = False
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def begin(self):
+        self.stream.pub_thread.io_loop.call_later(self.stream.flush_interval, self.end)
+
+    def end(self):
+        self.over = True  # first: what is printed from now on may come too late for this one
+        self.stream._flush()
+
+
+def flush_soon(stream):
+    timer = vars(stream).get("_cellblock_timer")
+    if timer is None or timer.over:
+        timer = Timer(stream)
+        stream.pub_thread.schedule(timer.begin)
+        stream._cellblock_timer = timer  # last: an interrupt may come at any time, and two timers do no harm
+
+
 def write_in_turn(stream, text, write=OutStream.write):
     if printed.forked or stream.echo is not None or stream.pub_thread is None or not isinstance(text, str):
         return write(stream, text)
     printed.texts.append((stream, stream.parent_header, printed.last_message() if printed.messages else None, text))
-    if not stream._flush_pending:
-        stream._schedule_flush()
+    flush_soon(stream)
     printed.gathered += len(text) + 1
     if printed.gathered > GATHERED:
         printed.gathered = 0

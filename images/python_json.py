@@ -5,7 +5,7 @@ import json.encoder
 
 LARGE_TEXT = 1 << 14  # characters from which on it pays
 SHORT_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-NEVER_ESCAPED = bytes(range(0x20, 0x100))  # in UTF-8, once the escapes above are made
+OTHERS = [code for code in range(0x20) if chr(code) not in "\n\r\t"]  # which JSON escapes in another way, and hardly a text holds
 
 
 def quote(text, escape=json.encoder.encode_basestring):
@@ -13,9 +13,11 @@ def quote(text, escape=json.encoder.encode_basestring):
         return escape(text)
     escaped = text
     for character, short in SHORT_ESCAPES:
-        escaped = escaped.replace(character, short)
-    if escaped.encode("utf8", "surrogatepass").translate(None, NEVER_ESCAPED):
-        return escape(text)  # there are other control characters
+        if character in escaped:  # which the processor finds out by many bytes at a time; replacing counts them one by one
+            escaped = escaped.replace(character, short)
+    raw = escaped.encode("utf8", "surrogatepass")
+    if any(code in raw for code in OTHERS):
+        return escape(text)
     return f'"{escaped}"'
 
 

@@ -15,6 +15,7 @@ import (
 var outputCases = []suiteCase{
 	{"item 7: plots come as PNG, in order", real | inner, testPlots},
 	{"matplotlib works without a home", real | inner, testNoHome},
+	{"what is printed behind a flush is shown while its cell goes on", real | inner, testBehindFlush},
 	{"item 2: twenty megabytes in one print", real | carried | inner, testBigOutput},
 	{"sixty megabytes of pictures behind their cell's reply", real | inner, testManyPictures},
 	{"what programs print comes before the end of their cell", real | inner, testProgramOutput},
@@ -167,6 +168,8 @@ thread.schedule = lambda work: (asked.append(work), schedule(work))[1]`)
 		b.python("pass")
 	}
 	b.want("print(len(asked) <= 25, 'debugpy' in sys.modules, get_ipython().kernel.log.isEnabledFor(10))", "True False False")
+	b.want("del asked[:]\nfor _ in range(100): print(end='.', flush=True)", strings.Repeat(".", 100))
+	b.want("print(len(asked) <= 120)", "True")                        // once a flush, and now and then a timer
 	b.want("import debugpy; print('debugpy' in sys.modules)", "True") // whoever wants it has it
 	if said := b.handle.Logs(f.ctx()); strings.Contains(said, "debug") {
 		f.Errorf("the kernel says %q", said)
@@ -279,12 +282,25 @@ func (b *box) checkPNG(data json.RawMessage) {
 	}
 }
 
+func testBehindFlush(f *suite) {
+	b := f.launch()
+	for range 2 {
+		e := b.execute("import time\nprint('first', flush=True); print('second')\nwhile True: time.sleep(1)")
+		b.until(e, "second")
+		b.interrupted(e)
+	}
+}
+
 func testBigOutput(f *suite) {
 	b := f.launch()
 	const size = 20 << 20
 	text := b.python("print('x' * (20 << 20)); print('end')")
 	if len(text) != size+len("\nend\n") || !strings.HasSuffix(text, "end\n") {
 		f.Errorf("%d bytes", len(text))
+	}
+	// Who reads is at work on a piece while the next is made.
+	if text, messages := b.streams(`print("é" * (3 << 20), end="")`); messages != 3 || len(text) != len("stdout ")+2*(3<<20) {
+		f.Errorf("%d bytes in %d messages", len(text), messages)
 	}
 }
 
