@@ -162,6 +162,7 @@ func (a *app) health(ctx context.Context) mcpserver.HealthReport {
 	if err := a.history.Health(); err != nil {
 		report.AddError(mcpserver.HealthDegraded, err, "results are kept in memory only")
 	}
+	addRoom(&report, a.history.Room())
 	if a.authority.Health != nil {
 		serving, problem := a.authority.Health()
 		switch {
@@ -173,6 +174,18 @@ func (a *app) health(ctx context.Context) mcpserver.HealthReport {
 	}
 	a.troubles.tell(a.logger, report.Problems)
 	return report
+}
+
+// addRoom adds to how the server is what keeps its data folder from being written, without which no session can begin. A disk that is
+// only slow is no reason to send callers elsewhere.
+func addRoom(report *mcpserver.HealthReport, err error) {
+	switch {
+	case err == nil:
+	case fault.KindOf(err) == fault.Timeout:
+		report.AddError(mcpserver.HealthDegraded, err, "the server's disk does not answer")
+	default:
+		report.AddError(mcpserver.HealthDown, err, "sessions cannot begin now: nothing can be written to the server's disk")
+	}
 }
 
 // stopGrace is how long a stop may take before it is forced.

@@ -46,6 +46,7 @@ type Store struct {
 	read   *sql.DB
 	writer *writer
 	blobs  blobs
+	room   room
 	log    *slog.Logger
 
 	holder string // SLOT/word
@@ -128,7 +129,7 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 		return nil, errors.Join(err, write.Close())
 	}
 	s := &Store{
-		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, log: o.logger(), alive: o.Alive, address: o.Address,
+		read: read, blobs: blobs{filepath.Join(o.Folder, "blobs")}, room: room{folder: o.Folder}, log: o.logger(), alive: o.Alive, address: o.Address,
 		holder: o.Slot + "/" + strings.ToLower(rand.Text()[:10]), maxAge: o.MaxAge, maxBytes: o.MaxBytes,
 	}
 	if s.writer, err = newWriter(ctx, write, o.Folder, s.blobs, s.log); err != nil {
