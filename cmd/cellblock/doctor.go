@@ -23,6 +23,7 @@ import (
 	"cellblock/kernels/local"
 	"cellblock/kernels/mounts"
 	"cellblock/sessions"
+	"cellblock/sessions/history"
 )
 
 // finding is one line of doctor's report.
@@ -40,7 +41,7 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is here to run kernels, what is missing, and what to type",
 		Long: `Looks at everything that kernels need on this machine and says what is there, what is missing, and what to type. Exit
-status 0 when kernels can be run. With --check, looks at one thing only: its exit status tells whether that is there.`,
+status 0 when a server can be started, and kernels run. With --check, looks at one thing only: its exit status tells whether that is there.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := configFor(cmd)
@@ -113,6 +114,9 @@ func (d doctor) report(ctx context.Context, w io.Writer) error {
 			WithHint("Follow the arrow of engine or image above. %s", sandboxHint(keys))
 	default:
 		return fault.New(fault.Unavailable, "nothing here can run kernels").WithHint("Follow one of the arrows above.")
+	}
+	if !ok["data"] {
+		return fault.New(fault.Unavailable, "a server that is started here cannot use its folders").WithHint("Follow the arrow of data above.")
 	}
 	if !ok["tokens"] {
 		return fault.New(fault.Unavailable, "a server that is started here accepts no tokens").WithHint("Follow the arrow of tokens above.")
@@ -336,16 +340,16 @@ func (d doctor) local(readOnly []string) (p *local.Provisioner, done func(), err
 	return p, func() { _, _ = p.Close(), os.RemoveAll(dir) }, nil
 }
 
-func (d doctor) data(context.Context) finding {
+func (d doctor) data(ctx context.Context) finding {
 	found := make(chan finding, 1)
-	if err := mounts.Patiently(func() error { found <- d.folders(); return nil }); err != nil {
+	if err := mounts.Patiently(func() error { found <- d.folders(ctx); return nil }); err != nil {
 		return finding{name: "data", err: err}
 	}
 	return <-found
 }
 
 // folders looks at those that the server writes to, which may hang.
-func (d doctor) folders() finding {
+func (d doctor) folders(ctx context.Context) finding {
 	f := finding{name: "data", found: d.cfg.DataDir}
 	there, err := probeFolder(d.cfg.DataDir)
 	if err == nil {
@@ -358,6 +362,7 @@ func (d doctor) folders() finding {
 	if _, err := os.Stat(d.cfg.DataDir); err != nil {
 		f.found += ", which the server will make"
 	}
+	f.err = history.Check(ctx, d.cfg.DataDir)
 	f.notes = d.workspaceBound(there)
 	return f
 }

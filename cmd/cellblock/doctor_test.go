@@ -1,6 +1,8 @@
 package main
 
 import (
+	"database/sql"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/kernels/kernelstest"
+	"cellblock/sessions/history"
 )
 
 // Doctor says what the log of a server says of settings for languages that do not run here.
@@ -42,6 +45,54 @@ func TestDoctorMakesNoDataFolder(t *testing.T) {
 	}
 	if f := (doctor{cfg: cfg}).data(t.Context()); f.err == nil {
 		t.Error("a file in its way is no problem")
+	}
+}
+
+// Doctor refuses a history that serve would refuse, and says what to do.
+func TestDoctorKnowsAHistoryOfANewerProgram(t *testing.T) {
+	dir := t.TempDir()
+	store, err := history.Open(t.Context(), history.Options{Folder: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := doctor{cfg: &Config{DataDir: dir, RunDir: t.TempDir()}, looks: map[string]finding{}}
+	if err := d.check(t.Context(), "data"); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, history.FileName))
+	if err == nil {
+		_, err = db.Exec("UPDATE schema_version SET version = version + 1")
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.looks = map[string]finding{}
+	err = d.check(t.Context(), "data")
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fmt.Sprint(err), "from a newer cellblock") || !strings.Contains(fault.Hint(err), "use the newer cellblock again") {
+		t.Errorf("%v\n%s", err, fault.Hint(err))
+	}
+}
+
+// Doctor's exit status is that of a start: kernels alone are not enough.
+func TestDoctorSaysWhatKeepsAServerFromStarting(t *testing.T) {
+	for _, missing := range []string{"data", "tokens"} {
+		d := doctor{cfg: &Config{Provisioner: "local"}, looks: map[string]finding{}}
+		for _, name := range checkNames {
+			d.looks[name] = finding{name: name}
+		}
+		if err := d.report(t.Context(), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		d.looks[missing] = finding{name: missing, err: fault.New(fault.Unavailable, "it is not there")}
+		if err := d.report(t.Context(), io.Discard); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Hint(err), "arrow of "+missing) {
+			t.Errorf("without %s: %v\n%s", missing, err, fault.Hint(err))
+		}
 	}
 }
 

@@ -64,6 +64,9 @@ type Store struct {
 
 var _ sessions.Store = (*Store)(nil)
 
+// cannotUse begins what is said of a history that cannot be opened.
+const cannotUse = "the history in the data folder cannot be used"
+
 // readers is how many may read at once.
 const readers = 4
 
@@ -72,7 +75,7 @@ const readers = 4
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s, err := open(ctx, o)
 	if err != nil {
-		return nil, explain("the history in the data folder cannot be used", err)
+		return nil, explain(cannotUse, err)
 	}
 	return s, nil
 }

@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"path/filepath"
 
 	"cellblock/internal/fault"
 )
@@ -135,6 +137,32 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) (was int, err erro
 		return was, err
 	}
 	return was, tx.Commit()
+}
+
+// Check tells whether Open can use what is in a folder, of which a server may run, and makes and changes nothing: nil too where there is
+// no history yet. The error is Open's.
+func Check(ctx context.Context, folder string) error {
+	if Exists(folder) != nil {
+		return nil
+	}
+	return explain(cannotUse, check(ctx, filepath.Join(folder, FileName)))
+}
+
+func check(ctx context.Context, path string) (err error) {
+	db, err := connect(path, 1, []string{"busy_timeout(1000)", "query_only(1)"}, "deferred")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var begun bool
+	if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'schema_version')").Scan(&begun); err != nil || !begun {
+		return err
+	}
+	version, err := schemaVersion(ctx, db)
+	if err == nil && version > len(migrations) {
+		err = newerError(version, len(migrations))
+	}
+	return err
 }
 
 func newerError(version, known int) error {

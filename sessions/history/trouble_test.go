@@ -79,6 +79,7 @@ func TestDamagedDatabase(t *testing.T) {
 		}
 		_, err := openFolder(f.path)
 		wantTrouble(t, err, "no database", "backup")
+		wantTrouble(t, Check(t.Context(), f.path), "no database", "backup")
 	})
 	t.Run("damaged in the middle", func(t *testing.T) {
 		f, ref := closed(t)
@@ -120,7 +121,11 @@ func TestNewerAndOlderDatabases(t *testing.T) {
 	setVersionOf(t, f.path, len(migrations)+1)
 	_, err := openFolder(f.path)
 	wantTrouble(t, err, "newer cellblock", "--data-dir")
+	wantTrouble(t, Check(t.Context(), f.path), "newer cellblock", "--data-dir")
 	setVersionOf(t, f.path, len(migrations))
+	if err := Check(t.Context(), f.path); err != nil {
+		t.Errorf("this program's own version: %v", err)
+	}
 
 	db, err := connect(filepath.Join(f.path, FileName), 1, pragmasFor(false), "immediate")
 	if err != nil {
@@ -177,6 +182,27 @@ func TestANewFormIsTold(t *testing.T) {
 		if strings.Contains(log.String(), "the history has a new form") != at.told {
 			t.Errorf("want it told: %v, got %q", at.told, log.String())
 		}
+	}
+}
+
+// Whoever only asks whether a history can be used makes none, and finds no fault with one that is only begun.
+func TestCheckMakesNoHistory(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, FileName)
+	if err := Check(t.Context(), folder); err != nil {
+		t.Errorf("without a history: %v", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("its file: %v", err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(t.Context(), folder); err != nil {
+		t.Errorf("one that is only begun: %v", err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
+		t.Errorf("it was changed: %v, %v", info, err)
 	}
 }
 
