@@ -11,14 +11,17 @@ mkdir -p "$OUT" "$STATE"
 rm -f "$OUT"/plot-*.png "$STATE"/server.log
 
 # With an engine at hand kernels run in containers, for which an image is needed once.
+WHERE=()
 if bin/cellblock doctor --check engine >/dev/null 2>&1 && ! bin/cellblock doctor --check image >/dev/null 2>&1; then
 	say "a container engine is here, but not the kernels' image: building it once (make image)"
-	scripts/image.sh >"$STATE/image.log" 2>&1 ||
+	if ! scripts/image.sh >"$STATE/image.log" 2>&1; then
 		say "the image could not be built (see $STATE/image.log); going on with the local sandbox"
+		WHERE=(--provisioner local)
+	fi
 fi
 
 RUN=$(mktemp -d /tmp/cb-demo.XXXXXX)
-bin/cellblock serve --addr 127.0.0.1:0 --data-dir "$STATE/data" --run-dir "$RUN" --on-shutdown stop >"$STATE/server.out" 2>"$STATE/server.log" &
+bin/cellblock serve --addr 127.0.0.1:0 --data-dir "$STATE/data" --run-dir "$RUN" --on-shutdown stop "${WHERE[@]}" >"$STATE/server.out" 2>"$STATE/server.log" &
 SERVER=$!
 trap 'kill $SERVER 2>/dev/null || true; wait $SERVER 2>/dev/null || true; rm -rf "$RUN"' EXIT
 

@@ -171,7 +171,7 @@ func (d doctor) engine(ctx context.Context) finding {
 	f := finding{name: "engine"}
 	p, where, err := d.docker(ctx)
 	if err != nil {
-		if f.err = err; d.cfg.Docker.Host == "" && os.Getenv("DOCKER_HOST") == "" {
+		if f.err = err; d.cfg.Docker.Host == "" && os.Getenv(engineVariable) == "" {
 			f.notes = []string{"looked for: " + strings.Join(docker.Sockets(), ", ")}
 		}
 		return f

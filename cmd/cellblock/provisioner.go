@@ -31,7 +31,7 @@ type backend struct {
 }
 
 // chooseBackend picks the provisioner that the configuration names. "auto" takes an engine that answers and has the
-// image, else the sandbox on this host, and says why; nothing stands in for an engine or an image that the configuration names. Kernels
+// image, else the sandbox on this host, and says why; nothing stands in for an engine or an image that somebody has named. Kernels
 // are launched under the name of the process's slot.
 func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	switch cfg.Provisioner {
@@ -49,11 +49,7 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	}
 	sandbox, sandboxErr := localBackend(ctx, cfg, slot, logger)
 	if sandboxErr == nil {
-		level := slog.LevelInfo
-		if os.Getenv("DOCKER_HOST") != "" { // which is said to all programs of this user, and to this one perhaps not
-			level = slog.LevelWarn
-		}
-		logger.Log(ctx, level, "kernels run in the sandbox: "+engineErr.Error())
+		logger.Info("kernels run in the sandbox: " + engineErr.Error())
 		logger.Debug("no container engine is used", "tried", docker.Sockets(), "hint", fault.Hint(engineErr))
 		return sandbox, nil
 	}
@@ -62,10 +58,16 @@ func chooseBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	return nil, err.WithHint("%s", strings.Join(hints, "\nOr: "))
 }
 
+// engineVariable names an engine to all programs of a user, where the configuration names none to this one.
+const engineVariable = "DOCKER_HOST"
+
 // namesEngine are the settings by which somebody says that kernels shall run in an engine's containers: its address, images.
 func (c *Config) namesEngine() (keys []string) {
-	if c.Docker.Host != "" {
+	switch {
+	case c.Docker.Host != "":
 		keys = append(keys, "docker.host")
+	case os.Getenv(engineVariable) != "":
+		keys = append(keys, engineVariable)
 	}
 	for _, language := range slices.Sorted(maps.Keys(c.Images)) {
 		if c.Images[language] != "" {
@@ -83,7 +85,15 @@ func notInstead(keys []string, err error) error {
 
 // sandboxHint says how kernels come to run in the sandbox where settings name an engine or its images.
 func sandboxHint(keys []string) string {
-	return fmt.Sprintf("To run kernels in the sandbox, take %s out of the configuration, or use --provisioner local.", strings.Join(keys, " and "))
+	var ways []string
+	settings := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == engineVariable })
+	if len(settings) < len(keys) {
+		ways = append(ways, "unset "+engineVariable)
+	}
+	if len(settings) > 0 {
+		ways = append(ways, "take "+strings.Join(settings, " and ")+" out of the configuration")
+	}
+	return fmt.Sprintf("To run kernels in the sandbox, %s, or use --provisioner local.", strings.Join(ways, " and "))
 }
 
 func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
