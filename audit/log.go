@@ -332,7 +332,7 @@ func (l *Log) failed(err error) {
 	l.err = err
 	l.mu.Unlock()
 	if first {
-		l.Logger.Error("the audit log cannot be written", "error", err)
+		l.Logger.Error("the audit log cannot be written", "error", err, "hint", fault.Hint(l.Health()))
 	}
 }
 

@@ -60,7 +60,9 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"`
 	// Public is what anybody may be told of it: nothing of the machine and its network.
 	Public string `json:"-"`
-	down   bool   // it keeps the server from its work
+	// Logged tells that whoever found it has written it into the log, and will write when it is over.
+	Logged bool `json:"-"`
+	down   bool // it keeps the server from its work
 }
 
 // severities are the statuses from the best to the worst.
@@ -76,6 +78,11 @@ func (h *HealthReport) Add(status string, p Problem) {
 // AddError is Add for an error, of which anybody may be told this much.
 func (h *HealthReport) AddError(status string, err error, public string) {
 	h.Add(status, Problem{What: err.Error(), Hint: fault.Hint(err), Public: public})
+}
+
+// AddLogged is AddError for one that the log has been told of by whoever found it.
+func (h *HealthReport) AddLogged(status string, err error, public string) {
+	h.Add(status, Problem{What: err.Error(), Hint: fault.Hint(err), Public: public, Logged: true})
 }
 
 // Public is the report for those who do not operate the server: what does not work, nothing of why, and nothing of what others

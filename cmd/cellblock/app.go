@@ -160,16 +160,16 @@ func orNone[T int | int64 | time.Duration](n T) T {
 func (a *app) health(ctx context.Context) mcpserver.HealthReport {
 	report := a.withAudit(a.mcp.ReportHealth(ctx, a.started))
 	if err := a.history.Health(); err != nil {
-		report.AddError(mcpserver.HealthDegraded, err, "results are kept in memory only")
+		report.AddLogged(mcpserver.HealthDegraded, err, "results are kept in memory only")
 	}
 	addRoom(&report, a.history.Room())
 	if a.authority.Health != nil {
 		serving, problem := a.authority.Health()
 		switch {
 		case !serving:
-			report.AddError(mcpserver.HealthDown, problem, "tokens cannot be verified: the keys of their issuer could not be fetched")
+			report.AddLogged(mcpserver.HealthDown, problem, "tokens cannot be verified: the keys of their issuer could not be fetched")
 		case problem != nil:
-			report.AddError(mcpserver.HealthDegraded, problem, "the keys of the tokens' issuer are not new")
+			report.AddLogged(mcpserver.HealthDegraded, problem, "the keys of the tokens' issuer are not new")
 		}
 	}
 	a.troubles.tell(a.logger, report.Problems)

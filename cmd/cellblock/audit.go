@@ -78,7 +78,7 @@ func (a *app) withAudit(report mcpserver.HealthReport) mcpserver.HealthReport {
 	if a.audit.Required {
 		status = mcpserver.HealthDown
 	}
-	report.AddError(status, err, "the audit log cannot be written")
+	report.AddLogged(status, err, "the audit log cannot be written")
 	return report
 }
 

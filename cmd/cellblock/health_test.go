@@ -23,10 +23,11 @@ func watchedApp(t *testing.T, dir string, logger *slog.Logger) *app {
 		t.Fatal(err)
 	}
 	a := appOver(t, p, store, t.TempDir())
-	a.logger, a.history, a.slot, a.mcp.Sessions = logger, store, &slot{name: "s0"}, a.sessions
+	a.logger, a.slot, a.mcp.Sessions = logger, &slot{name: "s0"}, a.sessions
 	if err := a.openAudit(&Config{DataDir: dir, Audit: AuditConfig{Enabled: true, MaxBytes: 64 << 20}}); err != nil {
 		t.Fatal(err)
 	}
+	a.history = store // the audit log does not write to it: tests do
 	t.Cleanup(func() {
 		_ = a.endSessions(t.Context())
 		_ = a.closeAudit()

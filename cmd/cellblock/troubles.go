@@ -14,13 +14,13 @@ type troublesTold struct {
 	told []string
 }
 
-// tell writes into the log which problems are new, and which are over.
+// tell writes into the log which problems are new, and which are over. Those that are in it already would be there twice.
 func (t *troublesTold) tell(logger *slog.Logger, problems []mcpserver.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var now []string
 	for _, p := range problems {
-		if slices.Contains(now, p.Public) {
+		if p.Logged || slices.Contains(now, p.Public) {
 			continue
 		}
 		if now = append(now, p.Public); !slices.Contains(t.told, p.Public) {

@@ -19,7 +19,7 @@ func TestTroublesAreToldOnce(t *testing.T) {
 	}
 	told.tell(logger, nil)
 	told.tell(logger, nil)
-	told.tell(logger, []mcpserver.Problem{{What: "no engine again", Public: "no kernels"}})
+	told.tell(logger, []mcpserver.Problem{{What: "no engine again", Public: "no kernels"}, {What: "no keys", Public: "no tokens", Logged: true}})
 	want := []string{"no engine at port 1", "is over", "no engine again"}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != len(want) {
