@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package chaos harms a running installation in every way that an operator has seen, again and again, while sessions work
 // on it, and holds what they are and what they are told against a model of what they must be.
 package chaos
