@@ -151,6 +151,9 @@ func TestLargePrints(t *testing.T) {
 	for name, code := range map[string]string{
 		"a loop":    "s = 'x' * 1023\nfor i in range(200 << 10): print(s)",
 		"one print": "print(('x' * 1023 + '\\n') * (200 << 10), end='')",
+		"one message": `import sys
+content = {"name": "stdout", "text": ("x" * 1023 + "\n") * (200 << 10)}
+_ = sys.stdout.session.send(sys.stdout.pub_thread, "stream", content, parent=sys.stdout.parent_header)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, c := ready(t, nil)
