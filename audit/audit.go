@@ -96,7 +96,7 @@ type Entry struct {
 	// and all processes beside it held meanwhile.
 	CPUMillis       float64 `json:"cpu_ms,omitempty"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
-	// Status is how it went: "ok", "error", or a kind of error.
+	// Status is how it went: "ok", "error", or a kind of error; of a cell, what lists of cells say.
 	Status string `json:"status,omitempty"`
 	// Reason says why, in a sentence, and Count how many, where the event says of what.
 	Reason string `json:"reason,omitempty"`

@@ -174,13 +174,13 @@ func CellEnded(owner sessions.Owner, e *sessions.Execution) audit.Entry {
 		Event: audit.Ended, Issuer: owner.Issuer, Subject: owner.Subject, Client: info.Caller, Session: e.SessionID(), Execution: info.Number,
 		Language: e.Language(), CodeSHA256: digest(info.Code), CodeBytes: len(info.Code), Seconds: info.Duration.Seconds(),
 		CPUMillis: float64(info.Result.CPU.Microseconds()) / 1000, PeakMemoryBytes: info.Result.PeakMemory,
-		Status: string(info.Result.Status), MoreFiles: info.Result.MoreFiles,
+		Status: phaseText(info), MoreFiles: info.Result.MoreFiles,
 	}
 	for _, change := range info.Result.Files {
 		entry.Files = append(entry.Files, change.Path)
 	}
 	if info.Err != nil {
-		entry.Status, entry.Reason = fault.KindOf(info.Err).String(), info.Err.Error()
+		entry.Reason = info.Err.Error()
 	}
 	if death := info.Result.Death; death != nil {
 		entry.Reason = death.Cause

@@ -337,6 +337,10 @@ func statusText(r sessions.Result) string {
 		return "cancelled"
 	case r.Interrupted():
 		return notebook.StatusInterrupted
+	case r.Restarted:
+		return notebook.StatusRestarted
+	case r.Stopped():
+		return notebook.StatusStopped
 	case r.Status == kernels.StatusDied:
 		return "kernel died"
 	}

@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -315,6 +317,51 @@ func TestInterruptedByRestart(t *testing.T) {
 			}
 		}
 		check("at once")
+		if err := w.service.Sessions.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.kernels.StopAll()
+		w = newWorld(t, func(c *sessions.Config) { c.Store, c.DataDir = store.Another(), dir })
+		check("from the store")
+		_ = w.service.Sessions.Shutdown(t.Context())
+	})
+}
+
+// A cell that ran when its kernel was restarted, or its session closed, did not make its kernel die: all who read of it are told so, also
+// when it is read from the store. The audit log says the same.
+func TestCellsThatEndedWithTheirKernel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, dir := storetest.NewMemory(), t.TempDir()
+		var audited []string
+		w := newWorld(t, func(c *sessions.Config) {
+			c.Store, c.DataDir = store, dir
+			c.Ended = func(o sessions.Owner, e *sessions.Execution) { audited = append(audited, CellEnded(o, e).Status) }
+		})
+		defer func() { w.kernels.StopAll() }()
+		w.run("s", "print well")
+		w.execute("s", "print half\nsleep 24h", map[string]any{"wait_seconds": 1})
+		w.call("restart_session", map[string]any{"session_id": "s"}).expect(t, false, "generation 2")
+		w.run("s", "die")
+		w.execute("s", "print most\nsleep 24h", map[string]any{"wait_seconds": 1})
+		w.call("close_session", map[string]any{"session_id": "s"})
+		check := func(when string) {
+			t.Helper()
+			got := w.call("list_executions", map[string]any{"session_id": "s"}).String()
+			for i, want := range []string{"ok", "kernel restarted", "kernel died", "kernel stopped"} {
+				if line := fmt.Sprintf("%d · %s · ", i+1, want); !strings.Contains("\n"+got, "\n"+line) {
+					t.Errorf("%s: %q is not in the list\n%s", when, line, got)
+				}
+			}
+			w.get("s", 2, nil).expect(t, true, "half\n", "The kernel was restarted on request while this cell ran.", "cell 2 · kernel restarted")
+			w.get("s", 4, nil).expect(t, true, "most\n", "The session was closed while this cell ran.", "cell 4 · kernel stopped")
+			if got := outline(w.book("s")); !strings.Contains(got, "kernel restarted: stdout half;") || !strings.Contains(got, "kernel stopped: stdout most;") {
+				t.Errorf("%s: the notebook has\n%s", when, got)
+			}
+		}
+		check("at once")
+		if want := []string{"ok", "kernel restarted", "kernel died", "kernel stopped"}; !slices.Equal(audited, want) {
+			t.Errorf("the audit log has %q, want %q", audited, want)
+		}
 		if err := w.service.Sessions.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}

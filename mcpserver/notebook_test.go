@@ -101,7 +101,7 @@ func TestNotebookOfASession(t *testing.T) {
 		}
 		check("while it runs", w.book("s"), want)
 		w.call("close_session", map[string]any{"session_id": "s"})
-		want[6] = "cell-6 [0] kernel died: stdout runs;"
+		want[6] = "cell-6 [0] kernel stopped: stdout runs;"
 		check("after its end", w.book("s"), want)
 		if err := w.service.Sessions.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)

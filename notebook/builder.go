@@ -105,6 +105,8 @@ func (b *Builder) note(id, text string, about Object) {
 const (
 	StatusTimedOut    = "timed out"
 	StatusInterrupted = "interrupted"
+	StatusRestarted   = "kernel restarted"
+	StatusStopped     = "kernel stopped"
 )
 
 // Begin adds a cell; its outputs follow. It returns false, and the cell is only counted, when there is no room for it.

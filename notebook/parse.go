@@ -208,11 +208,13 @@ func (c *Cell) MayFail() bool {
 	return false
 }
 
-// Stopped tells whether a cell of an exported session was stopped when it ran, by its timeout or by somebody, and after how long, as far as
+// Stopped tells whether a cell of an exported session was stopped when it ran, by its timeout, by somebody, or with its kernel, and after how long, as far as
 // its metadata say.
 func (c *Cell) Stopped() (after time.Duration, stopped bool) {
 	about, _ := c.Metadata["cellblock"].(map[string]any)
-	if status := about["status"]; status != StatusTimedOut && status != StatusInterrupted {
+	switch about["status"] {
+	case StatusTimedOut, StatusInterrupted, StatusRestarted, StatusStopped:
+	default:
 		return 0, false
 	}
 	number, _ := about["duration"].(json.Number)

@@ -9,7 +9,7 @@ import (
 // A cell that was stopped is known as that when its export is read, with how long it had; nothing is believed that cannot be so.
 func TestStopped(t *testing.T) {
 	b := NewBuilder(Session{ID: "s"})
-	for i, status := range []string{"ok", "error", StatusTimedOut, StatusInterrupted} {
+	for i, status := range []string{"ok", "error", StatusTimedOut, StatusInterrupted, StatusRestarted, StatusStopped} {
 		b.Begin(Run{Number: i + 1, Code: "x", Status: status, Duration: 3200 * time.Millisecond})
 	}
 	var file bytes.Buffer
@@ -17,7 +17,7 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	read, err := Parse(file.Bytes())
-	if err != nil || len(read.Cells) != 4 {
+	if err != nil || len(read.Cells) != 6 {
 		t.Fatalf("%+v, %v", read, err)
 	}
 	for i, c := range read.Cells {

@@ -235,7 +235,7 @@ func (r *run) conclude() {
 	var dead *kernel
 	if result.Status == kernels.StatusDied || result.Death != nil {
 		death := r.death()
-		result.Death = &death
+		result.Death, result.Restarted = &death, r.restartWanted() && s.ctx.Err() == nil
 		if r.replaced == "" && s.ctx.Err() == nil {
 			dead = s.lose(death)
 			result.Death.Cause += r.doubtful()
@@ -278,10 +278,13 @@ func (r *run) death() kernels.Death {
 	return death
 }
 
+// restartWanted tells whether what ended the cell is somebody's wish for another kernel.
+func (r *run) restartWanted() bool { return r.order != nil && r.order.kind == orderRestart }
+
 // renew brings up the kernel that replaced the cell's, and answers the order that asked for it.
 func (r *run) renew(report InterruptReport) {
 	s := r.s
-	restart := r.order != nil && r.order.kind == orderRestart
+	restart := r.restartWanted()
 	if r.order != nil && !restart {
 		r.order.answer(report, nil)
 	}

@@ -69,6 +69,8 @@ type Result struct {
 	TimedOut, Cancelled bool
 	// Overrun is what the workspace held, in bytes, when the cell was interrupted because that was too much; 0 if it was not.
 	Overrun int64
+	// Restarted tells that the cell ended because somebody had its kernel restarted under it.
+	Restarted bool
 	// Interrupt says what it took to stop the cell, when it was interrupted.
 	Interrupt InterruptReport
 	// Duration is how long the cell ran, without its time in the queue.
@@ -83,6 +85,10 @@ type Result struct {
 // Interrupted tells whether the cell ended because it was interrupted, for whatever reason: also where its kernel had to be restarted
 // for that, and not where the kernel died meanwhile without our doing.
 func (r Result) Interrupted() bool { return r.Interrupt.Ran && (r.Death == nil || r.Death.Asked) }
+
+// Stopped tells whether the cell ended because we ended its kernel for another reason than the cell itself: on a request to restart it,
+// or with its session.
+func (r Result) Stopped() bool { return !r.Interrupt.Ran && r.Death != nil && r.Death.Asked }
 
 // InterruptReport says what an interrupt did.
 type InterruptReport struct {

@@ -141,6 +141,8 @@ func TestRestart(t *testing.T) {
 			}
 			if r := wait(t, running); r.Status != kernels.StatusDied || !r.Death.Asked || !strings.Contains(r.Death.Cause, "restarted on request") {
 				t.Errorf("running cell: %v %+v", r.Status, r.Death)
+			} else if !r.Restarted || !r.Stopped() || r.Interrupted() {
+				t.Errorf("it is not told that the restart ended the running cell: %+v", r)
 			}
 			if r := wait(t, queued); r.Status != kernels.StatusOK || queued.Generation() != 2 || queued.Preamble() == "" {
 				t.Errorf("queued cell: %v in generation %d, %q", r.Status, queued.Generation(), queued.Preamble())

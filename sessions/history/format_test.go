@@ -33,7 +33,7 @@ func TestOldResultsAreRead(t *testing.T) {
 	const text = `{"result":{"status":"died","execution_count":2,"error":{"Name":"E","Value":"v","Traceback":["l"]},` +
 		`"death":{"cause":"killed","exit":{"code":-1,"signal":"SIGKILL"},"container":{"Code":137,"Signal":"","OOM":true,"Asked":false},` +
 		`"oom":true,"asked":true,"time":"2026-01-02T03:04:05Z"},"reason":"r","started":"2026-01-02T03:04:05Z",` +
-		`"ended":"2026-01-02T03:04:06Z","payload":[],"timed_out":true,"cancelled":true,"interrupted":true,"rung":"restart",` +
+		`"ended":"2026-01-02T03:04:06Z","payload":[],"timed_out":true,"cancelled":true,"restarted":true,"interrupted":true,"rung":"restart",` +
 		`"variables_kept":true,"interrupted_by":"claude","duration":1000000000}}`
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := sessions.Result{
@@ -43,7 +43,7 @@ func TestOldResultsAreRead(t *testing.T) {
 				Container: &kernels.ExitStatus{Code: 137, OOM: true}, OOM: true, Asked: true, Time: at},
 			Reason: "r", Started: at, Ended: at.Add(time.Second), Payload: json.RawMessage("[]"),
 		},
-		TimedOut: true, Cancelled: true, Duration: time.Second,
+		TimedOut: true, Cancelled: true, Restarted: true, Duration: time.Second,
 		Interrupt: sessions.InterruptReport{Ran: true, Rung: "restart", VariablesKept: true, Caller: "claude"},
 	}
 	var e sessions.StoredExecution

@@ -45,6 +45,7 @@ type resultDocument struct {
 	Payload         json.RawMessage    `json:"payload,omitempty"`
 	TimedOut        bool               `json:"timed_out,omitempty"`
 	Cancelled       bool               `json:"cancelled,omitempty"`
+	Restarted       bool               `json:"restarted,omitempty"`
 	Interrupted     bool               `json:"interrupted,omitempty"`
 	Rung            string             `json:"rung,omitempty"`
 	VariablesKept   bool               `json:"variables_kept,omitempty"`
@@ -70,7 +71,7 @@ type deathDocument struct {
 func documentOf(r sessions.Result) *resultDocument {
 	d := &resultDocument{
 		Status: r.Status, ExecutionCount: r.ExecutionCount, Error: r.Error, Reason: r.Reason, Started: r.Started, Ended: r.Ended,
-		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
+		UserExpressions: r.UserExpressions, Payload: r.Payload, TimedOut: r.TimedOut, Cancelled: r.Cancelled, Restarted: r.Restarted,
 		Interrupted: r.Interrupt.Ran, Rung: r.Interrupt.Rung, VariablesKept: r.Interrupt.VariablesKept, InterruptedBy: r.Interrupt.Caller, Duration: r.Duration,
 		Files: r.Files, MoreFiles: r.MoreFiles, Overrun: r.Overrun, CPU: r.CPU, PeakMemory: r.PeakMemory, OOMKills: r.OOMKills,
 	}
@@ -87,7 +88,7 @@ func (d *resultDocument) result() sessions.Result {
 			UserExpressions: d.UserExpressions, Payload: d.Payload, CPU: d.CPU, PeakMemory: d.PeakMemory, OOMKills: d.OOMKills,
 		},
 		TimedOut: d.TimedOut, Cancelled: d.Cancelled, Duration: d.Duration, Files: d.Files, MoreFiles: d.MoreFiles,
-		Overrun:   d.Overrun,
+		Overrun: d.Overrun, Restarted: d.Restarted,
 		Interrupt: sessions.InterruptReport{Ran: d.Interrupted, Rung: d.Rung, VariablesKept: d.VariablesKept, Caller: d.InterruptedBy},
 	}
 	if d.Death != nil {

@@ -90,6 +90,10 @@ func statusOf(r sessions.Result) string {
 		return "cancelled"
 	case r.Interrupted():
 		return "interrupted"
+	case r.Restarted:
+		return "restarted"
+	case r.Stopped():
+		return "stopped"
 	}
 	return string(r.Status)
 }

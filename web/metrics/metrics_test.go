@@ -97,6 +97,8 @@ func TestStatusOfStoppedCells(t *testing.T) {
 		"it was interrupted":                    {sessions.Result{Result: failed, Interrupt: interrupted}, "interrupted"},
 		"it was interrupted and ended well":     {sessions.Result{Result: ended(kernels.StatusOK, nil), Interrupt: interrupted}, "interrupted"},
 		"interrupted, by a restart":             {sessions.Result{Result: restarted, Interrupt: interrupted}, "interrupted"},
+		"its kernel was restarted":              {sessions.Result{Result: restarted, Restarted: true}, "restarted"},
+		"its session was closed":                {sessions.Result{Result: restarted}, "stopped"},
 		"its kernel died as it was to be ended": {sessions.Result{Result: died, Interrupt: interrupted}, "died"},
 	} {
 		if got := statusOf(tt.result); got != tt.want {

@@ -242,6 +242,10 @@ func statusOf(info sessions.ExecutionInfo) (status, label string) {
 		return "failed", "timed out"
 	case r.Interrupted():
 		return "stopped", "interrupted"
+	case r.Restarted:
+		return "stopped", "kernel restarted"
+	case r.Stopped():
+		return "stopped", "kernel stopped"
 	case r.Status == kernels.StatusDied:
 		return "failed", "kernel died"
 	case r.Status == kernels.StatusOK:

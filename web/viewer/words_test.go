@@ -117,7 +117,8 @@ func TestHintsOfWhatIsPrinted(t *testing.T) {
 // noImages is a library that is never asked.
 type noImages struct{ mcpserver.ImageLibrary }
 
-// A cell is said to have been interrupted also where that took a restart of its kernel, with why; not where its kernel died of itself.
+// A cell is said to have been interrupted also where that took a restart of its kernel, with why; a kernel is said to have died only where
+// it did so of itself.
 func TestHowACellEnded(t *testing.T) {
 	interrupt := sessions.InterruptReport{Ran: true, Rung: sessions.RungRestart}
 	died := func(asked bool) kernels.Result {
@@ -131,7 +132,8 @@ func TestHowACellEnded(t *testing.T) {
 		"it needed a restart":     {sessions.Result{Result: died(true), Interrupt: interrupt}, "stopped", "interrupted", "The kernel is gone."},
 		"its kernel died":         {sessions.Result{Result: died(false)}, "failed", "kernel died", "The kernel is gone."},
 		"its kernel died as well": {sessions.Result{Result: died(false), Interrupt: interrupt}, "failed", "kernel died", "The kernel is gone."},
-		"its kernel was replaced": {sessions.Result{Result: died(true)}, "failed", "kernel died", "The kernel is gone."},
+		"its kernel was replaced": {sessions.Result{Result: died(true), Restarted: true}, "stopped", "kernel restarted", "The kernel is gone."},
+		"its session was closed":  {sessions.Result{Result: died(true)}, "stopped", "kernel stopped", "The kernel is gone."},
 		"its time was over":       {sessions.Result{Result: died(true), Interrupt: interrupt, TimedOut: true}, "failed", "timed out", "The kernel is gone."},
 	} {
 		view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Result: tt.result})
