@@ -294,7 +294,7 @@ func (r *run) renew(report InterruptReport) {
 		err = context.Cause(s.ctx)
 	case r.replaced != "" && s.kernel != nil:
 		err = s.comeUp()
-	case restart:
+	case restart, r.replaced != "" && !s.ended():
 		err = s.start()
 	}
 	if restart {

@@ -144,7 +144,7 @@ func (r *run) replace(why string) {
 }
 
 // restart replaces the kernel process in place: same container, same files, next generation. It returns false when that
-// did not work, or when one from the pool is there sooner; then the kernel is gone, and the next start takes another one.
+// did not work, or when one from the pool is there sooner; then the kernel is gone, and the caller starts another one.
 func (s *session) restart(why string) bool {
 	s.transition(Restarting)
 	s.replaced = s.addLoss(why, time.Now())
@@ -166,11 +166,10 @@ func (s *session) restart(why string) bool {
 	return true
 }
 
-// giveAway stops the kernel, for which another one is to be started.
+// giveAway stops the kernel, for which another one is to be started: until then the session goes on restarting.
 func (s *session) giveAway(grace time.Duration) {
 	old := s.kernel
 	s.kernel = nil
-	s.transition(Died)
 	if err := old.dispose(grace); err != nil {
 		s.log.Error("what is left of a kernel could not be stopped", "error", err)
 	}

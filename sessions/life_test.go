@@ -228,6 +228,66 @@ func TestInterruptLadder(t *testing.T) {
 	}
 }
 
+// A session whose cell only a restart could stop has a kernel again soon, as after a restart on request, also where that is another one;
+// at no time is it said that its kernel had died.
+func TestKernelIsThereAgainAfterAnInterrupt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pool     int
+		err      error
+		launches int64
+	}{
+		"in place":      {0, nil, 1},
+		"not in place":  {0, errors.New("the shim does not answer"), 2},
+		"from the pool": {1, nil, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProvisioner{restartErr: tt.err, launchTime: time.Second}
+				m := pooledManager(t, p, tt.pool)
+				defer m.Shutdown(context.Background())
+				e := start(t, m, alice, python("s", "stubborn"))
+				time.Sleep(time.Minute)
+				launches := p.launched.Load()
+				if report, err := m.Interrupt(t.Context(), alice, "s"); err != nil || report.Rung != RungRestart {
+					t.Fatalf("report %+v %v", report, err)
+				}
+				info, err := m.Get(t.Context(), alice, "s")
+				if err != nil || info.State == Died || info.Lost != "" {
+					t.Errorf("at once: %+v %v", info, err)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if info, _ = m.Get(t.Context(), alice, "s"); info.State != Idle || info.Generation != 2 || e.Generation() != 1 {
+					t.Errorf("soon: %+v", info)
+				}
+				if launched := p.launched.Load() - launches + 1; launched != tt.launches {
+					t.Errorf("%d launches, want %d", launched, tt.launches)
+				}
+				if next, r := execute(t, m, alice, "s", "x"); r.Status != kernels.StatusOK || !strings.Contains(next.Preamble(), "did not stop") {
+					t.Errorf("next cell: %v, preamble %q", r.Status, next.Preamble())
+				}
+			})
+		})
+	}
+}
+
+// A session for one cell needs no other kernel when that cell has been stopped.
+func TestNoKernelComesAfterTheOnlyCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProvisioner{restartErr: errors.New("the shim does not answer")}
+		m := newTestManager(t, p, func(c *Config) { c.Profiles = map[string]Profile{"once": {Once: true}} })
+		defer m.Shutdown(context.Background())
+		e := start(t, m, alice, Request{Language: "python", Profile: "once", Code: "stubborn", Timeout: time.Minute})
+		if r := wait(t, e); !r.TimedOut || r.Interrupt.Rung != RungRestart {
+			t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		if launched, live := p.launched.Load(), p.live.Load(); launched != 1 || live != 0 {
+			t.Errorf("%d launches, %d live", launched, live)
+		}
+	})
+}
+
 // A cell that waits for the connection to its kernel can be stopped like any other, and costs the kernel nothing.
 func TestCellThatCannotBeSentIsStopped(t *testing.T) {
 	for by, kind := range map[string]fault.Kind{
