@@ -292,6 +292,23 @@ func TestHas(t *testing.T) {
 	}
 }
 
+// The address that one would guess of a session's page leads to it, also who must sign in first, and nowhere else.
+func TestGuessedAddressOfASession(t *testing.T) {
+	p := newPages(t)
+	for _, b := range []*browser{p.signIn("ann", all...), {pages: p}} {
+		for path, want := range map[string]string{
+			"/sessions/mine": "/s/mine", "/sessions/mine?x=//other": "/s/mine", "/sessions/%2F%2Fother": "", "/sessions/%5Cother": "",
+			"/sessions/a%0d%0ab": "", "/sessions/mine/": "",
+		} {
+			w := b.page("GET", path, "none", nil)
+			code := map[bool]int{true: http.StatusSeeOther, false: http.StatusNotFound}[want != ""]
+			if got := w.Header().Get("Location"); w.Code != code || got != want {
+				t.Errorf("%s leads with %d to %q", path, w.Code, got)
+			}
+		}
+	}
+}
+
 // A page that somebody has forgotten does not keep a kernel alive.
 func TestWhatPagesShowIsNoUse(t *testing.T) {
 	p := newPages(t)

@@ -53,6 +53,7 @@ func (v *Viewer) routes() []route {
 			{pattern: "GET /{$}", scope: signedIn, handle: v.sessionsPage},
 			{pattern: "GET /server", scope: signedIn, handle: v.serverPage},
 			{pattern: "GET /s/{id}", scope: mcpserver.ScopeRead, reads: "open_session", handle: v.sessionPage},
+			{pattern: "GET /sessions/{id}", scope: anybody, handle: v.sessionElsewhere},
 		},
 		v.signInRoutes(), v.actionRoutes(), v.cellsRoutes(), v.editorRoutes(), v.panelRoutes(),
 	)

@@ -33,6 +33,17 @@ func (v *Viewer) sessionPage(w http.ResponseWriter, r *http.Request, who visit) 
 	return v.show(w, http.StatusOK, "session", page{Title: id, Who: who, Parts: []string{"session", "cells", "editor", "panel"}, Body: s})
 }
 
+// sessionElsewhere leads who has typed an address by heart to the page of a session, whether there is one or not: that page says so to
+// whom may know. Ids have nothing in them that could lead elsewhere.
+func (v *Viewer) sessionElsewhere(w http.ResponseWriter, r *http.Request, who visit) error {
+	page := "/s/" + r.PathValue("id")
+	if !ownPage(page) {
+		return v.notFound(w, r, who)
+	}
+	http.Redirect(w, r, page, http.StatusSeeOther)
+	return nil
+}
+
 // sessionView describes a session, and has each part describe its own.
 func (v *Viewer) sessionView(r *http.Request, who visit, id string) (s sessionView, err error) {
 	if s.Info, s.Running, err = v.describe(r.Context(), who.owner, id); err != nil {
