@@ -83,13 +83,6 @@ func (g *gate) room(ctx context.Context, ch stream.Channel, parts [][]byte) {
 	}
 }
 
-// pause counts messages that wait for room.
-func (g *gate) pause(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.replies.paused += n
-}
-
 // over tells whether an execution has reached its limit.
 func (g *gate) over(parent string) bool {
 	g.mu.Lock()
@@ -227,7 +220,7 @@ func (g *gate) holdOnly(e *execution) {
 
 // reply takes a reply to a request on shell.
 func (g *gate) reply(l label, parts [][]byte) {
-	if l.msgType == "execute_reply" && l.parent != g.idled && g.replies.keep(l.parent, parts, g.overdue) {
+	if l.msgType == "execute_reply" && g.replies.keep(l.parent, parts, g.overdue) {
 		return
 	}
 	g.replied = strings.Clone(l.parent)
@@ -265,7 +258,7 @@ func (g *gate) other(ch stream.Channel, l label, parts [][]byte) {
 	case idle:
 		g.releaseEnded()
 		g.idled = strings.Clone(l.parent)
-		g.passReplies(g.replies.upTo(l.parent))
+		g.passReplies(g.replies.idle(g.idled))
 		g.half(ch, parts)
 	case ch == stream.IOPub:
 		g.journal.patient(ch, parts)

@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 const (
 	// idleWait is how long a reply waits for its execution's idle while IOPub brings nothing at all: a kernel may have thrown it away.
-	idleWait = time.Second
+	// It waits maxWaits times as long while something comes.
+	idleWait, maxWaits = time.Second, 10
 	// maxReplies is how many wait at most, and maxReply the bytes of one.
 	maxReplies, maxReply = 64, 64 << 10
 )
@@ -21,10 +23,13 @@ const (
 // has been read, could acknowledge nothing that comes after it, and the journal would fill with what has been dealt with. So it gets its
 // number when the idle gets its own, behind all outputs. They are guarded by the gate's mu.
 type replies struct {
-	waiting []reply // in the order in which they came, which is the kernel's
+	waiting []reply  // in the order in which they came, which is the kernel's
+	idled   []string // the requests whose idle came last, and before their reply
 	timer   *time.Timer
+	waits   int  // how often the timer has run out and something had come
 	heard   bool // IOPub has brought something since the timer was set
-	paused  int  // messages of IOPub that wait for room in the journal
+	full    bool // and has waited for room in the journal
+	paused  int  // messages of IOPub that wait for it now
 }
 
 type reply struct {
@@ -32,20 +37,25 @@ type reply struct {
 	parts  [][]byte
 }
 
-// keep has a reply wait, if there is a place for it; overdue is called when it has waited for too long.
+// keep has a reply wait if its idle is still to come, and there is a place for it; overdue is called when it has waited for too long.
 func (r *replies) keep(parent string, parts [][]byte, overdue func()) bool {
+	if i := slices.Index(r.idled, parent); i >= 0 {
+		r.idled = slices.Delete(r.idled, i, i+1)
+		return false
+	}
 	if len(r.waiting) >= maxReplies || sizeOf(parts) > maxReply {
 		return false
 	}
 	r.waiting = append(r.waiting, reply{strings.Clone(parent), parts})
 	if len(r.waiting) == 1 {
+		r.waits = 0
 		r.watch(overdue)
 	}
 	return true
 }
 
 func (r *replies) watch(overdue func()) {
-	r.heard = false
+	r.heard, r.full = false, false
 	if r.timer == nil {
 		r.timer = time.AfterFunc(idleWait, overdue)
 	} else {
@@ -53,13 +63,17 @@ func (r *replies) watch(overdue func()) {
 	}
 }
 
-// upTo takes the reply to a request, and those that came before it: their idle will not come any more.
-func (r *replies) upTo(parent string) []reply {
+// idle takes the reply to a request whose idle has come, and those that came before it: their idle will not come any more.
+func (r *replies) idle(parent string) []reply {
 	for i := range r.waiting {
 		if r.waiting[i].parent == parent {
 			return r.take(i + 1)
 		}
 	}
+	if len(r.idled) == maxReplies {
+		r.idled = slices.Delete(r.idled, 0, 1)
+	}
+	r.idled = append(r.idled, parent)
 	return nil
 }
 
@@ -72,6 +86,16 @@ func (r *replies) take(n int) []reply {
 		}
 	}
 	return taken
+}
+
+// mayCome tells whether an idle that is waited for may be behind what comes, or what waits for room.
+func (r *replies) mayCome() bool {
+	if r.full || r.paused > 0 {
+		r.waits = 0
+		return true
+	}
+	r.waits++
+	return r.heard && r.waits < maxWaits
 }
 
 // passReplies lets replies pass. g.mu is held.
@@ -88,9 +112,17 @@ func (g *gate) overdue() {
 	defer g.mu.Unlock()
 	switch r := &g.replies; {
 	case len(r.waiting) == 0:
-	case r.heard || r.paused > 0:
+	case r.mayCome():
 		r.watch(g.overdue)
 	default:
 		g.passReplies(r.take(len(r.waiting)))
 	}
+}
+
+// pause counts the messages of IOPub that wait for room in the journal.
+func (g *gate) pause(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replies.paused += n
+	g.replies.full = true
 }
