@@ -12,7 +12,12 @@ rm -f "$OUT"/plot-*.png "$STATE"/server.log
 
 # With an engine at hand kernels run in containers, for which an image is needed once.
 WHERE=()
-if bin/cellblock doctor --check engine >/dev/null 2>&1 && ! bin/cellblock doctor --check image >/dev/null 2>&1; then
+if ! bin/cellblock doctor --check engine >/dev/null 2>&1; then
+	if [ -n "${DOCKER_HOST:-}" ]; then
+		say "no engine answers at DOCKER_HOST; going on with the local sandbox"
+		WHERE=(--provisioner local)
+	fi
+elif ! bin/cellblock doctor --check image >/dev/null 2>&1; then
 	say "a container engine is here, but not the kernels' image: building it once (make image)"
 	if ! scripts/image.sh >"$STATE/image.log" 2>&1; then
 		say "the image could not be built (see $STATE/image.log); going on with the local sandbox"
