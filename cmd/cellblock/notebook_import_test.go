@@ -57,11 +57,13 @@ func TestImportSaysWhyItStopped(t *testing.T) {
 		"in the last of them": {importOptions{from: 4}, "4", "has run 1 of the notebook's 4", "--from", fault.Cancelled},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
+		gone := make(chan struct{}) // nobody waits for the answer any more
 		c := clientOf(t, func(_ string, params object) (object, error) {
 			args, _ := params["arguments"].(map[string]any)
 			code, _ := args["code"].(string)
-			if code == tt.code {
+			if code != "" && code == tt.code {
 				interrupt()
+				<-gone
 			}
 			return object{"isError": code == "fails", "content": []any{object{"type": "text", "text": "session a · cell"}},
 				"_meta": object{mcpserver.ExecutionMeta: object{"session_id": "a", "execution_id": 1, "phase": "ended"}}}, nil
@@ -69,6 +71,7 @@ func TestImportSaysWhyItStopped(t *testing.T) {
 		var said strings.Builder
 		tt.options.session, tt.options.language = "a", "python"
 		err := tt.options.cells(ctx, c, &liveOutput{w: io.Discard}, cells, &said)
+		close(gone)
 		interrupt()
 		if !strings.Contains(said.String(), tt.said) || strings.Contains(said.String(), tt.unsaid) {
 			t.Errorf("%s: %s", name, said.String())
