@@ -71,6 +71,10 @@ func (s *service) lostHint(ctx context.Context, e *sessions.Execution) string {
 	if !found {
 		return ""
 	}
+	if setBy.Result.Status != kernels.StatusOK {
+		return fmt.Sprintf("%s may have been set by cell %d, on a kernel that is no more. That cell did not succeed, so that restore_session does not "+
+			"run it again: run what is needed of it.", name, setBy.Number)
+	}
 	return fmt.Sprintf("%s seems to have been set by cell %d, on a kernel that is no more, and lost with it: restore_session(session_id=%q, generation=%d) runs "+
 		"the cells of that kernel again.", name, setBy.Number, e.SessionID(), setBy.Generation)
 }

@@ -98,6 +98,24 @@ func TestHintOfALostVariable(t *testing.T) {
 	})
 }
 
+// A cell that failed may have set what is missed, and no restoration runs it again: that is told before one and after it.
+func TestHintOfAVariableThatAFailedCellSet(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const hint = "Hint: print may have been set by cell 1, on a kernel that is no more. That cell did not succeed, so that restore_session does not run it again"
+		w.run("s", "print = 1\nerror ValueError x")
+		w.run("s", "print well")
+		w.run("s", "exit 3")
+		w.run("s", "get print") // the first cell after that is told of it
+		w.run("s", "get print").expect(t, true, "name 'print' is not defined", hint)
+		w.call("restore_session", map[string]any{"session_id": "s"}).expect(t, false, "ran again")
+		w.run("s", "get print").expect(t, true, "name 'print' is not defined", hint)
+		w.run("s", "print = 1\nerror ValueError x")
+		if got := w.run("s", "get print"); strings.Contains(got.String(), "been set by") {
+			t.Errorf("it failed to be set on this kernel: %s", got)
+		}
+	})
+}
+
 // Of many cells the last are listed, and all that are not there again.
 func TestRestoreSessionNamesWhatIsMissing(t *testing.T) {
 	var cells []sessions.RestoredCell

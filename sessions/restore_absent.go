@@ -52,8 +52,9 @@ func setsAtTop(name string) *regexp.Regexp {
 }
 
 // LostName finds, for an owner's cell that failed because a name has no meaning, the last successful cell of an earlier kernel of the
-// session that seems to have given it one. It is false where there is none, where the name has a meaning again, or that cell would not
-// be run again, and where that cannot be read.
+// session that seems to have given it one, or else the last that may have got there before it failed, which no restoration runs again. It
+// is false where there is none, where the name has a meaning again, or that cell would not be run again though it succeeded, and where
+// that cannot be read.
 func (m *Manager) LostName(ctx context.Context, o Owner, e *Execution) (name string, setBy ExecutionInfo, found bool) {
 	failed := e.Info()
 	if failed.Generation < 2 || failed.Result.Status != kernels.StatusError || failed.Result.Error == nil {
@@ -70,13 +71,16 @@ func (m *Manager) LostName(ctx context.Context, o Owner, e *Execution) (name str
 	}
 	sets := setsAtTop(name)
 	for _, c := range slices.Backward(cells) {
+		succeeded := c.Result.Status == kernels.StatusOK
 		switch {
-		case c.Number == failed.Number || c.Result.Status != kernels.StatusOK || !sets.MatchString(c.Code):
-		case c.Generation >= failed.Generation: // set here, and taken away again, or there again by now
+		case c.Number == failed.Number || !sets.MatchString(c.Code):
+		case succeeded && c.Generation >= failed.Generation: // set here, and taken away again, or there again by now
 			return "", setBy, false
-		default:
+		case succeeded:
 			return name, c, !m.asked(ctx, o, e.SessionID(), c.Number) // what reads input is not run again
+		case setBy.Number == 0 && c.Err == nil:
+			setBy = c
 		}
 	}
-	return "", setBy, false
+	return name, setBy, setBy.Number > 0 && setBy.Generation < failed.Generation
 }
