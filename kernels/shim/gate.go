@@ -220,8 +220,11 @@ func (g *gate) holdOnly(e *execution) {
 
 // reply takes a reply to a request on shell.
 func (g *gate) reply(l label, parts [][]byte) {
-	if l.msgType == "execute_reply" && g.replies.keep(l.parent, parts, g.overdue) {
-		return
+	if l.msgType == "execute_reply" {
+		if g.replies.keep(l.parent, parts, g.overdue) {
+			return
+		}
+		g.passAll() // none overtakes an earlier one: executions end in their order
 	}
 	g.replied = strings.Clone(l.parent)
 	g.half(stream.Shell, parts)
@@ -310,7 +313,7 @@ func (g *gate) end() {
 	for _, e := range g.order {
 		g.release(e)
 	}
-	g.passReplies(g.replies.take(len(g.replies.waiting)))
+	g.passAll()
 	if g.meter != nil {
 		if u, ok := g.meter.cut(); ok {
 			g.journal.note(stream.Event{Kind: stream.EventUsed, Used: &u})

@@ -153,6 +153,7 @@ func (s *Shim) disconnected(k *kernel, l *link, cause error) {
 	k.setLink(nil)
 	s.outbox.disconnect()
 	l.Close()
+	s.gate.broken()
 	s.drops.add(stream.Dropped{Channel: "all", Reason: "connection lost: " + cause.Error()})
 }
 

@@ -12,10 +12,10 @@ import (
 
 const (
 	// idleWait is how long a reply waits for its execution's idle while IOPub brings nothing at all: a kernel may have thrown it away.
-	// It waits maxWaits times as long while something comes.
+	// It waits maxWaits times as long while something comes, and behind a kernel that throws nothing away: only a broken one is silent then.
 	idleWait, maxWaits = time.Second, 10
-	// maxReplies is how many wait at most, and maxReply the bytes of one.
-	maxReplies, maxReply = 64, 64 << 10
+	// maxReplies is how many wait at most, and maxReplyBytes what they hold together.
+	maxReplies, maxReplyBytes = 64, 1 << 20
 )
 
 // replies are those of executions whose idle has not come yet. A reply is not behind the outputs, which have a channel of their own:
@@ -23,13 +23,16 @@ const (
 // has been read, could acknowledge nothing that comes after it, and the journal would fill with what has been dealt with. So it gets its
 // number when the idle gets its own, behind all outputs. They are guarded by the gate's mu.
 type replies struct {
-	waiting []reply  // in the order in which they came, which is the kernel's
-	idled   []string // the requests whose idle came last, and before their reply
-	timer   *time.Timer
-	waits   int  // how often the timer has run out and something had come
-	heard   bool // IOPub has brought something since the timer was set
-	full    bool // and has waited for room in the journal
-	paused  int  // messages of IOPub that wait for it now
+	lossless bool     // the kernel waits rather than throw something away
+	waiting  []reply  // in the order in which they came, which is the kernel's
+	bytes    int64    // of them
+	idled    []string // the requests whose idle came last, and before their reply
+	timer    *time.Timer
+	due      time.Time // when that runs out
+	waits    int       // how often it has, and one waited on
+	heard    bool      // IOPub has brought something since the timer was set
+	full     bool      // and has waited for room in the journal
+	paused   int       // messages of IOPub that wait for it now
 }
 
 type reply struct {
@@ -43,10 +46,12 @@ func (r *replies) keep(parent string, parts [][]byte, overdue func()) bool {
 		r.idled = slices.Delete(r.idled, i, i+1)
 		return false
 	}
-	if len(r.waiting) >= maxReplies || sizeOf(parts) > maxReply {
+	size := sizeOf(parts)
+	if len(r.waiting) >= maxReplies || r.bytes+size > maxReplyBytes {
 		return false
 	}
 	r.waiting = append(r.waiting, reply{strings.Clone(parent), parts})
+	r.bytes += size
 	if len(r.waiting) == 1 {
 		r.waits = 0
 		r.watch(overdue)
@@ -56,6 +61,7 @@ func (r *replies) keep(parent string, parts [][]byte, overdue func()) bool {
 
 func (r *replies) watch(overdue func()) {
 	r.heard, r.full = false, false
+	r.due = time.Now().Add(idleWait)
 	if r.timer == nil {
 		r.timer = time.AfterFunc(idleWait, overdue)
 	} else {
@@ -67,6 +73,7 @@ func (r *replies) watch(overdue func()) {
 func (r *replies) idle(parent string) []reply {
 	for i := range r.waiting {
 		if r.waiting[i].parent == parent {
+			r.waits = 0
 			return r.take(i + 1)
 		}
 	}
@@ -79,6 +86,9 @@ func (r *replies) idle(parent string) []reply {
 
 func (r *replies) take(n int) []reply {
 	taken := r.waiting[:n]
+	for _, t := range taken {
+		r.bytes -= sizeOf(t.parts)
+	}
 	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
 		r.waiting = nil
 		if r.timer != nil {
@@ -95,7 +105,7 @@ func (r *replies) mayCome() bool {
 		return true
 	}
 	r.waits++
-	return r.heard && r.waits < maxWaits
+	return (r.heard || r.lossless) && r.waits < maxWaits
 }
 
 // passReplies lets replies pass. g.mu is held.
@@ -106,16 +116,26 @@ func (g *gate) passReplies(of []reply) {
 	}
 }
 
+// passAll lets all replies pass that wait. g.mu is held.
+func (g *gate) passAll() { g.passReplies(g.replies.take(len(g.replies.waiting))) }
+
+// broken lets the replies pass whose idle will not come, as the connection is lost.
+func (g *gate) broken() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.passAll()
+}
+
 // overdue lets the replies pass that wait for an idle, if it seems that it will not come.
 func (g *gate) overdue() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch r := &g.replies; {
-	case len(r.waiting) == 0:
+	case len(r.waiting) == 0 || time.Now().Before(r.due): // the timer was set anew while this waited for mu
 	case r.mayCome():
 		r.watch(g.overdue)
 	default:
-		g.passReplies(r.take(len(r.waiting)))
+		g.passAll()
 	}
 }
 

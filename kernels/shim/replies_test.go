@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,10 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 	reply := func(parent string) func(*script) {
 		return func(s *script) { s.g.message(stream.Shell, replyMessage(parent, "ok")) }
 	}
+	large := func(parent string) func(*script) {
+		return func(s *script) { s.g.message(stream.Shell, replyMessage(parent, strings.Repeat("x", maxReplyBytes))) }
+	}
+	lossless := func(s *script) { s.g.replies.lossless = true }
 	iopub := func(parts [][]byte) func(*script) { return func(s *script) { s.send(parts) } }
 	shown := func(text string) func(*script) { return iopub(streamMessage("a", "stdout", text)) }
 	pass := func(d time.Duration) func(*script) {
@@ -45,7 +50,10 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 		"another one's idle":        {[]func(*script){reply("a"), iopub(idle("x"))}, `x:status`},
 		"what is no execution":      {[]func(*script){func(s *script) { s.g.message(stream.Shell, message("a", "kernel_info_reply", nil)) }}, `a:kernel_info_reply`},
 		"the kernel ends":           {[]func(*script){reply("a"), shown("1"), func(s *script) { s.g.end() }}, `a:out:"1" a:execute_reply`},
-		"a large one":               {[]func(*script){func(s *script) { s.g.message(stream.Shell, replyMessage("a", strings.Repeat("x", maxReply))) }}, `a:execute_reply`},
+		"a large one":               {[]func(*script){large("a")}, `a:execute_reply`},
+		"a large one after another": {[]func(*script){reply("a"), large("b")}, `a:execute_reply b:execute_reply`},
+		"an earlier idle is lost":   {[]func(*script){reply("a"), iopub(idle("b")), reply("b")}, `b:status a:execute_reply b:execute_reply`},
+		"the connection is lost":    {[]func(*script){reply("a"), func(s *script) { s.g.broken() }}, `a:execute_reply`},
 		"its idle is lost":          {[]func(*script){reply("a"), pass(nearly)}, ``},
 		"and nothing comes":         {[]func(*script){reply("a"), pass(idleWait)}, `a:execute_reply`},
 		"and outputs come":          {[]func(*script){reply("a"), pass(nearly), shown("1"), pass(nearly)}, `a:out:"1"`},
@@ -53,6 +61,9 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 		"and outputs come on":       {append([]func(*script){reply("a")}, often(maxWaits-1)...), dots(maxWaits - 1)},
 		"and outputs come for long": {append([]func(*script){reply("a")}, often(maxWaits)...), dots(maxWaits) + " a:execute_reply"},
 		"and one waits for room":    {[]func(*script){reply("a"), func(s *script) { s.g.pause(1) }, pass(10 * idleWait)}, ``},
+		"and the kernel loses none": {[]func(*script){lossless, reply("a"), pass(maxWaits*idleWait - time.Millisecond)}, ``},
+		"and is silent for ever":    {[]func(*script){lossless, reply("a"), pass(maxWaits * idleWait)}, `a:execute_reply`},
+		"one after another":         {[]func(*script){reply("a"), pass(nearly), iopub(idle("a")), reply("b"), pass(nearly)}, `a:execute_reply a:status`},
 		"a second one as well":      {[]func(*script){reply("a"), pass(idleWait), reply("b"), pass(idleWait)}, `a:execute_reply b:execute_reply`},
 	}
 	for name, tt := range tests {
@@ -71,13 +82,34 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 	}
 }
 
+// The timer of an earlier reply has run out, and its function waits for the gate, while that reply goes and another one comes.
+func TestTimerOfAnEarlierReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, 1<<20, 1<<20, 1<<10)
+		s.g.message(stream.Shell, replyMessage("a", "ok"))
+		s.g.mu.Lock()
+		time.Sleep(idleWait)
+		s.g.passReplies(s.g.replies.idle("a"))
+		s.g.replies.keep("b", replyMessage("b", "ok"), s.g.overdue)
+		s.g.mu.Unlock()
+		synctest.Wait()
+		if got := s.out(); got != "a:execute_reply" {
+			t.Errorf("got %s, want the first reply", got)
+		}
+		s.g.end()
+	})
+}
+
+// One more than may wait lets all pass, in their order.
 func TestRepliesAreBounded(t *testing.T) {
 	s := newScript(t, 1<<20, 1<<20, 1<<10)
-	for range maxReplies + 1 {
-		s.g.message(stream.Shell, replyMessage("a", "ok"))
+	var want []string
+	for i := range maxReplies + 1 {
+		parent := strconv.Itoa(i)
+		want = append(want, parent+":execute_reply")
+		s.g.message(stream.Shell, replyMessage(parent, "ok"))
 	}
-	if got := s.out(); got != "a:execute_reply" {
-		t.Errorf("of %d replies passed: %s", maxReplies+1, got)
+	if got := s.out(); got != strings.Join(want, " ") {
+		t.Errorf("got %s, want %s", got, want)
 	}
-	s.g.end()
 }

@@ -65,7 +65,7 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 		vigil: keepVigil(time.Duration(c.PatienceMS) * time.Millisecond),
 	}
 	s.used = &consumptions{s: s}
-	s.gate.meter = newMeter(s.used.sample)
+	s.gate.meter, s.gate.replies.lossless = newMeter(s.used.sample), c.Waits
 	s.outbox = newOutbox(d, s.gate.meter)
 	return s
 }
