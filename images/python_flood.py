@@ -186,7 +186,11 @@ class Timer:
         self.stream = stream
 
     def begin(self):
-        self.stream.pub_thread.io_loop.call_later(self.stream.flush_interval, self.end)
+        thread = self.stream.pub_thread
+        if thread.thread.is_alive():
+            thread.io_loop.call_later(self.stream.flush_interval, self.end)
+        else:  # this is a thread that prints at the process's end
+            self.end()
 
     def end(self):
         self.over = True  # first: what is printed from now on may come too late for this one

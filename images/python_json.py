@@ -11,7 +11,7 @@ OTHERS = [code for code in range(0x20) if chr(code) not in "\n\r\t"]  # which JS
 def quote(text, escape=json.encoder.encode_basestring):
     if len(text) < LARGE_TEXT:
         return escape(text)
-    escaped = text
+    escaped = str.__str__(text)  # a class made of str may have a replace of its own: markupsafe's escapes what it is given
     for character, short in SHORT_ESCAPES:
         if character in escaped:  # which the processor finds out by many bytes at a time; replacing counts them one by one
             escaped = escaped.replace(character, short)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/images"
 	"cellblock/kernels/kernelstest"
 )
 
@@ -27,6 +28,16 @@ for piece in pieces:
         text = ("x" * length)[: -len(piece) or None] + piece
         for part in {"name": "stdout", "text": text}, {"data": {"image/png": text, "n": 1.5}, "metadata": {"é": [text, None, True]}}, {text: {}}:
             assert large(part) == plain(part), (piece, length)
+
+class Markup(str):
+    def replace(self, old, new):
+        return super().replace(old, new.replace('"', "&#34;"))
+
+    def __format__(self, spec):
+        return "formatted"
+
+text = '"' + "x" * LARGE_TEXT
+assert large({"text": Markup(text)}) == plain({"text": text})
 assert holds_large_text({"data": {"image/png": "A" * LARGE_TEXT}}) and holds_large_text({"text": "A" * LARGE_TEXT})
 assert not holds_large_text({"data": {"image/png": "A"}, "text": b"A" * LARGE_TEXT}) and not holds_large_text({"data": "A"})
 for wrong in {"n": float("nan")}, {"o": object()}:
@@ -38,6 +49,35 @@ for wrong in {"n": float("nan")}, {"o": object()}:
         raise AssertionError(wrong)
 `
 	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What is printed after the end of the thread that sends, by what runs at the process's end, is no error.
+func TestPrintingAtTheEnd(t *testing.T) {
+	kernelstest.NeedPython(t)
+	program, err := os.ReadFile("python_flood.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asserts = `
+from jupyter_client.session import Session
+
+socket = zmq.Context().socket(zmq.PUB)
+socket.bind_to_random_port("tcp://127.0.0.1")
+thread = IOPubThread(socket, pipe=True)
+thread.start()
+stream = OutStream(Session(), thread, "stdout", watchfd=False)
+sent = threading.Event()
+stream.write("before")
+thread.io_loop.add_callback(lambda: thread.io_loop.call_later(2 * stream.flush_interval, sent.set))
+assert sent.wait(60)
+thread.stop()
+for _ in range(2):
+    stream.write("behind")
+assert not printed.texts
+`
+	if out, err := exec.CommandContext(t.Context(), images.PythonInterpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
