@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"cellblock/internal/fault"
@@ -110,13 +111,16 @@ func (w *walk) run(from string) {
 
 // folder visits what is in one folder and returns the folders among that.
 func (w *walk) folder(at string) (folders []string) {
-	// Each folder is a root of its own: what it is called may be something else by now, but never outside.
-	dir, err := openDir(w.root, at)
-	if err != nil {
-		w.partial = true
-		return nil
+	dir := w.root
+	if at != "." {
+		// Each folder is a root of its own: what it is called may be something else by now, but never outside.
+		var err error
+		if dir, err = openDir(w.root, at); err != nil {
+			w.partial = true
+			return nil
+		}
+		defer dir.Close()
 	}
-	defer dir.Close()
 	names, err := w.names(dir)
 	if err != nil {
 		w.partial = true
@@ -131,7 +135,7 @@ func (w *walk) folder(at string) (folders []string) {
 
 // names reads the names in a folder, sorted, as many as may still be looked at.
 func (w *walk) names(dir *os.Root) ([]string, error) {
-	self, err := dir.Open(".")
+	self, err := dir.OpenFile(".", os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK os tries to set it, and takes it back
 	if err != nil {
 		return nil, err
 	}
