@@ -72,20 +72,44 @@ def suggestion(value, tb):
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
 
 
+# What of pandas looks for columns, not for rows: a label that these do not find is the name of one.
+FINDS_COLUMNS = {
+    "__getitem__", "__delitem__", "__getattr__", "_get_item_cache", "_get_item", "_get_label_or_level_values", "get_grouper", "set_index",
+    "normalize_dictlike_arg", "__internal_pivot_table", "dropna", "duplicated", "_set_grouper", "query", "eval",
+}
+
+
+def table_without(step, frame):
+    # The DataFrame in which this frame of pandas has looked for a column, or that of a group.
+    known, does = step.tb_frame.f_locals, step.tb_frame.f_code.co_name
+    axis = known.get("axis")
+    for one in map(known.get, ("self", "obj", "data")):
+        if type(one).__name__ == "DataFrameGroupBy" and type(one).__module__.startswith("pandas."):
+            one = vars(one).get("obj")
+        if type(one) is frame:
+            found = axis is one.columns if does == "_drop_axis" else does in FINDS_COLUMNS and not (type(axis) is int and axis == 1)
+            return one if found else None
+    return None
+
+
 def columns(value, tb):
     # What to write instead of a column that is not there. Whoever reads the error has often not seen the data.
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
-    if type(value) is not KeyError or frame is None:
+    if frame is None or type(value) not in (KeyError, AttributeError) and type(value).__name__ != "UndefinedVariableError":
         return []
-    asked = [step.tb_frame.f_locals.get("self") for step in steps(tb) if step.tb_frame.f_code.co_name == "__getitem__"]
-    asked = [table for table in asked if type(table) is frame]
-    if not asked:
+    asked = None
+    for step in steps(tb):
+        if not LIBRARY.match(step.tb_frame.f_code.co_filename):
+            asked = None  # what a user's function does not find, which pandas has called, is something else
+        elif (table := table_without(step, frame)) is not None:
+            asked = table
+    if asked is None:
         return []
     try:
-        names = [repr(name)[:SHOWN] for name in asked[-1].columns[:SHOWN]]
+        names = [repr(name)[:SHOWN] for name in asked.columns[:SHOWN]]
     except Exception:
         return []  # a name's own code has run
-    left = asked[-1].shape[1] - len(names)
+    left = asked.shape[1] - len(names)
     return [f"The DataFrame's columns: {', '.join(names)}" + (f" and {left} more" if left else "")]
 
 
@@ -122,7 +146,7 @@ def show_whole_errors(shell):
             if COLOUR.sub("", lines[i]).endswith(f"{etype.__name__}: {value}"):
                 lines[i] += more
                 break
-        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)] + columns(value, tb)
+        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)] + ([] if more else columns(value, tb))
         return lines + [note for note in notes if note not in lines and note not in lines[-1]]
 
     def members(of, path=""):

@@ -52,6 +52,31 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
+// Whatever of pandas does not find a column tells those that are there; what looks for rows, or for something of the user's own, does not.
+func TestRealErrorsTellColumns(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("p", "import pandas as pd\ndf = pd.DataFrame({'city': ['a', 'b'], 'x': [1, 2]})\nother = pd.DataFrame({'k': [1]})\nclass Thing: pass").expect(t, false)
+	const theirs = "\nThe DataFrame's columns: 'city', 'x'\n"
+	for _, code := range []string{
+		"df[['x', 'cty']]", "df.groupby('cty').x.mean()", "df.groupby('city')['cty'].mean()", "df.groupby('city').agg({'cty': 'mean'})",
+		"df.agg({'cty': 'mean'})", "df.sort_values(['x', 'cty'])", "df.set_index('cty')", "df.drop(columns='cty')", "df.query('cty > 1')",
+		"df.pivot_table(index='city', values='cty')", "df.loc[0, 'cty']", "df.loc[:, 'cty']", "df.at[0, 'cty']", "df.merge(other, left_on='cty', right_on='k')",
+		"df.dropna(subset=['cty'])", "df.drop_duplicates('cty')", "df.explode('cty')", "df.pop('cty')", "del df['cty']",
+	} {
+		w.run("p", code).expect(t, true, theirs)
+	}
+	w.run("p", "df.cty").expect(t, true, "'DataFrame' object has no attribute 'cty'") // and what Python guesses, or the columns
+	w.run("p", "df.merge(other, on='city')").expect(t, true, "KeyError: 'city'\nThe DataFrame's columns: 'k'\n")
+	for _, code := range []string{
+		"df.loc['zzz']", "df.loc[99, 'x']", "df.at[99, 'x']", "df.drop(99)", "df.sort_values('zzz', axis=1)", "df.x['zzz']", "{}['a']", "Thing().cty",
+		"df.groupby(lambda i: {}[i]).sum()", "df.assign(z=lambda d: {}['a'])", "df.apply(lambda row: {}['a'], axis=1)",
+	} {
+		if got := w.run("p", code).String(); !strings.Contains(got, "Error: ") || strings.Contains(got, "The DataFrame's columns") {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+}
+
 // What Python guesses that a name was meant to be is told, too. Before 3.12, it says so only where it prints an error itself.
 func TestRealErrorsGuessNames(t *testing.T) {
 	w := newRealWorld(t)
