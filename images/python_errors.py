@@ -165,6 +165,8 @@ def show_whole_errors(shell):
         value = (exc_tuple or sys.exc_info())[1]
         if exception_only and isinstance(value, SystemExit):  # without advice to ask for more
             return shell._showtraceback(type(value), value, shell.InteractiveTB.get_exception_only(type(value), value))
+        if running_compiled_code and isinstance(value, SyntaxError) and any(not step.tb_next and runs_file(step) for step in steps(value.__traceback__)):
+            running_compiled_code = False  # of a script that is run: what compiles it is no frame of anybody's
         groups = [one for one in chained(value) if isinstance(one, group)]
         if groups and not exception_only:
             try:

@@ -52,6 +52,18 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
+// A script that is no Python is told in its own line alone; what imports such a one is where that happened.
+func TestRealErrorsOfScripts(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("s", "%%writefile bad.py\nx = 1\ndef f(:").expect(t, false)
+	const said = "File /workspace/bad.py:2\n    def f(:\n          ^\nSyntaxError: invalid syntax\n"
+	got := w.call("execute_file", map[string]any{"session_id": "s", "path": "bad.py"})
+	if got.expect(t, true, said); !strings.HasPrefix(got.String(), said) {
+		t.Error(got)
+	}
+	w.run("s", "import bad").expect(t, true, "Cell In [3], line 1\n    import bad\n"+said)
+}
+
 // Whatever of pandas does not find a column tells those that are there; what looks for rows, or for something of the user's own, does not.
 func TestRealErrorsTellColumns(t *testing.T) {
 	w := newRealWorld(t)
