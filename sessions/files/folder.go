@@ -284,7 +284,7 @@ func explain(name string, err error) error {
 		missing := fault.New(fault.NotFound, "there is no %q in the session's workspace", name)
 		missing.Err = fs.ErrNotExist
 		return missing.WithHint("list_files names what there is")
-	case errors.Is(err, syscall.ENOTDIR), cause.Error() == "not a directory": // os.Root's own
+	case isNoFolder(err):
 		return fault.New(fault.NotFound, "there is no %q in the session's workspace", name).
 			WithHint("list_files names what there is")
 	case escapes(err):
@@ -303,6 +303,11 @@ func explain(name string, err error) error {
 			WithHint("delete what is not needed; the operator can make room")
 	}
 	return fault.New(fault.Unavailable, "%q: %w", name, cause)
+}
+
+// isNoFolder tells whether something on the way of a path is a file.
+func isNoFolder(err error) bool {
+	return err != nil && (errors.Is(err, syscall.ENOTDIR) || Pathless(err).Error() == "not a directory") // os.Root's own
 }
 
 // Pathless is an error of a file operation without the host's paths, which are no caller's business.

@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		{open, "", fault.Invalid, "path: is empty"}, {write, "", fault.Invalid, "path: is empty"}, {removeAll, "", fault.Invalid, "path: is empty"},
 		{open, "lost", fault.NotFound, "there is no"}, {open, "top", fault.Invalid, "is a folder"},
 		{write, "updir/new", fault.Invalid, "leads out"}, {write, "proc/tmp/new", fault.Invalid, "leads out"}, {write, ".", fault.Invalid, "workspace itself"},
-		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "pipe/x", fault.NotFound, "there is no"}, {write, "d/x/y", fault.NotFound, "there is no"},
+		{write, "d", fault.Invalid, "is a folder"}, {write, "pipe", fault.Invalid, "a pipe"}, {write, "pipe/x", fault.Invalid, "is a file"}, {write, "d/x/y", fault.Invalid, "is a file"}, {write, "d/x/y/z", fault.Invalid, "is a file"},
 		{write, strings.Repeat("n", 300), fault.Invalid, "name too long"},
 		{remove, ".", fault.Invalid, "workspace itself"}, {removeAll, "/workspace", fault.Invalid, "workspace itself"}, {remove, "nothing", fault.NotFound, "there is no"},
 		{remove, "d", fault.Conflict, "recursive=true"}, {removeAll, "updir/w", fault.Invalid, "leads out"}, {removeAll, "updir/secret", fault.Invalid, "leads out"},

@@ -32,7 +32,14 @@ func (f *Folder) Add(name, word string, offset int64, part []byte) (size int64, 
 		return 0, err
 	}
 	defer dir.Close()
-	gathered, size, err := openUpload(dir, uploadPrefix+word, os.O_CREATE)
+	create := 0
+	if offset == 0 {
+		create = os.O_CREATE
+	}
+	gathered, size, err := openUpload(dir, uploadPrefix+word, create)
+	if create == 0 && errors.Is(err, fs.ErrNotExist) {
+		return 0, incomplete(name, word, 0, offset) // and leaves no empty file behind
+	}
 	if err != nil {
 		return 0, explain(name, err)
 	}

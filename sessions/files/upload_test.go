@@ -53,6 +53,17 @@ func TestUpload(t *testing.T) {
 	}
 }
 
+// A part that comes before the first one leaves nothing behind.
+func TestUploadWithoutItsBegin(t *testing.T) {
+	f, dir, _ := newFolder(t)
+	if _, err := f.Add("big", "w", 5, []byte("x")); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "0 bytes have come") {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*"+uploadPrefix+"*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // What a sender has left off goes with the next upload, what another one is at does not.
 func TestForgottenUploads(t *testing.T) {
 	f, dir, _ := newFolder(t)

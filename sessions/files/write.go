@@ -39,10 +39,14 @@ func (f *Folder) folderFor(name string) (dir *os.Root, clean string, err error) 
 	if name == "." {
 		return nil, "", fault.New(fault.Invalid, "path: is the workspace itself, not a file in it")
 	}
-	if err := f.makeFolders(path.Dir(name)); err != nil {
-		return nil, "", explain(name, err)
+	if err = f.makeFolders(path.Dir(name)); err == nil {
+		dir, err = openDir(f.root, path.Dir(name))
 	}
-	if dir, err = openDir(f.root, path.Dir(name)); err != nil {
+	if isNoFolder(err) {
+		return nil, "", fault.New(fault.Invalid, "%q cannot be written: what stands for its folder is a file", name).
+			WithHint("choose another folder, or delete_file that file first")
+	}
+	if err != nil {
 		return nil, "", explain(name, err)
 	}
 	return dir, name, nil
