@@ -7,7 +7,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -67,7 +69,17 @@ kernel.`,
 	return cmd
 }
 
+// code is what is to run, as text: a byte that is none would reach the kernel as another character, and a byte order mark, with
+// which editors on Windows begin files, is no code.
 func (o execOptions) code(args []string, stdin io.Reader) (string, error) {
+	code, err := o.source(args, stdin)
+	if err == nil && !utf8.ValidString(code) {
+		return "", fault.New(fault.Invalid, "the code is not UTF-8").WithHint("Convert it: iconv -f latin1 -t utf-8 FILE, with the encoding that it has.")
+	}
+	return strings.TrimPrefix(code, "\ufeff"), err
+}
+
+func (o execOptions) source(args []string, stdin io.Reader) (string, error) {
 	switch {
 	case o.file != "" && len(args) > 0:
 		return "", fault.New(fault.Invalid, "there is code in the argument and in --file").WithHint("Give one of them.")

@@ -35,6 +35,8 @@ func TestCode(t *testing.T) {
 		{"a dash", "", []string{"-"}, strings.NewReader("2"), "2", 0},
 		{"a pipe", "", nil, strings.NewReader("2"), "2", 0},
 		{"a file", file, nil, strings.NewReader("2"), "in the file", 0},
+		{"a byte order mark", "", nil, strings.NewReader("\ufeffprint('é')"), "print('é')", 0},
+		{"another encoding", "", nil, strings.NewReader("print('caf\xe9')"), "", fault.Invalid},
 		{"an empty pipe", "", nil, strings.NewReader(""), "", fault.Invalid},
 		{"a terminal", "", nil, null, "", fault.Invalid},
 		{"both", file, []string{"1"}, null, "", fault.Invalid},
