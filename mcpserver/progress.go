@@ -71,6 +71,9 @@ func (p *progress) add(out kernels.Output) {
 	p.mu.Lock()
 	p.live.add(out)
 	p.text.add(out.Text)
+	if out.Kind == kernels.OutputAnswer {
+		p.text.add("\n") // which ended it where it was typed
+	}
 	p.mu.Unlock()
 	if out.Kind != kernels.OutputStream {
 		return
