@@ -2,6 +2,7 @@
 # the traceback of some earlier error; older ones leave out an exception's notes.
 import builtins
 import codeop
+import difflib
 import inspect
 import sys
 import traceback
@@ -41,6 +42,7 @@ class InspectOnce:
 
 
 SHOWN = 40  # columns of a DataFrame, and characters of the name of one
+GUESSED = 1000  # names that a wrong one is compared with
 LONG = 10_000  # lines of a file that takes seconds to parse
 
 
@@ -69,7 +71,27 @@ def suggestion(value, tb):
         said, whole = str(value), str(traceback.TracebackException(type(value), value, tb, limit=0, compact=True))
     except Exception:
         return ""  # the value's own code has run, to say what it has
+    if whole == said and "\n" not in said and sys.version_info < (3, 12):  # a message of several lines has its own advice
+        return guess(value, tb)
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
+
+
+def guess(value, tb):
+    # Before 3.12, Python guesses names only where it prints an error itself; which name it was, and of what, it says since 3.10.
+    name = getattr(value, "name", None)
+    try:
+        if isinstance(value, AttributeError) and name:
+            among = dir(value.obj)
+        elif isinstance(value, NameError) and name:
+            frame = [step.tb_frame for step in steps(tb)][-1]
+            among = {**frame.f_locals, **frame.f_globals, **vars(builtins)}
+        else:
+            return ""
+        among = [one for one in among if isinstance(one, str) and one != name and one.startswith("_") == name.startswith("_")]
+        near = difflib.get_close_matches(name, among[:GUESSED], 1, 0.75)
+    except Exception:
+        return ""  # the object's own code has run, to say what it has
+    return f". Did you mean: {near[0]!r}?" if near else ""
 
 
 # What of pandas looks for columns, not for rows: a label that these do not find is the name of one.

@@ -105,6 +105,24 @@ if sys.version_info < (3, 12):
 	w.run("g", "class Odd(NameError):\n    def __str__(self): raise ValueError\nraise Odd('x')").expect(t, true, "Odd")
 }
 
+// Older ones say since 3.10 which name it was, and of what: that is enough to guess.
+func TestRealErrorsGuessNamesOfOldPythons(t *testing.T) {
+	w := newRealWorld(t)
+	if got := w.run("g", "import sys; sys.version_info >= (3, 10)"); !strings.HasPrefix(got.String(), "True\n") {
+		t.Skip("this Python says no names")
+	}
+	w.run("g", "import pandas as pd\nincome = pd.DataFrame({'region': [1]})\nclass Odd:\n    def __dir__(self): raise ValueError\nclass Own:\n    def total(self): return 1").expect(t, false)
+	for code, want := range map[string]string{
+		"prnt(1)": "name 'prnt' is not defined. Did you mean: 'print'?", "incme": "Did you mean: 'income'?", "'a'.uper()": "Did you mean: 'upper'?",
+		"def f(rows): return rws\nf(1)": "Did you mean: 'rows'?", "Own().totl()": "Did you mean: 'total'?", "income.regon": "Did you mean: 'region'?\n[session",
+		"class P:\n    @property\n    def region(self): raise AttributeError('own', name='region', obj=self)\nP().region": "AttributeError: own\n[session",
+		"zzzzzzzz": "not defined\n[session", "Odd().x": "no attribute 'x'\n[session", "raise NameError('own')": "NameError: own\n[session",
+		"raise AttributeError('own')": "AttributeError: own\n[session", "raise AttributeError('no uper\\nuse more', name='uper', obj='a')": "use more\n[session",
+	} {
+		w.run("g", code).expect(t, true, want)
+	}
+}
+
 // A cell that leaves says with what, and no more.
 func TestRealErrorsOfExit(t *testing.T) {
 	w := newRealWorld(t)
