@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
+	"errors"
 	"hash/adler32"
 	"hash/crc32"
 	"io"
@@ -135,7 +136,7 @@ func (p *pngData) pixelsWhole() bool {
 		if at += n; at > size {
 			return false
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return at == size && bytes.Equal(p.idat[len(p.idat)-f.source.Len():], sum.Sum(nil))
 		}
 	}
