@@ -28,6 +28,8 @@ type item struct {
 	// like is an earlier item with the same image, nil if there is none; seen tells that this one's image is in the result.
 	like *item
 	seen bool
+	// crowded tells that all there was to show is an image for which there was no room.
+	crowded bool
 }
 
 const (

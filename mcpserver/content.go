@@ -87,17 +87,21 @@ func (p piece) size() int {
 // hints.
 func (a *area) blocks(b budget, within bounds) []mcp.Content {
 	var pieces []piece
+	var row imageRow
 	b.coming = a.imageSizes()
-	again := 0
 	for _, it := range a.items {
 		if it.repeats() {
-			again++
+			row.again++
 			continue
 		}
-		pieces = append(append(pieces, repeatedPieces(again)...), it.pieces(&b, within, a.place)...)
-		again = 0
+		shown := it.pieces(&b, within, a.place)
+		if it.crowded {
+			row.crowded = append(row.crowded, it)
+			continue
+		}
+		pieces = append(append(pieces, row.end(a.place)...), shown...)
 	}
-	pieces = append(pieces, repeatedPieces(again)...)
+	pieces = append(pieces, row.end(a.place)...)
 	return toBlocks(cutPieces(pieces, b.chars), a.place)
 }
 
@@ -147,7 +151,7 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 	if it.like == nil && len(b.coming) > 0 && imageForm(it.out.Data) != nil {
 		most, b.coming = share(b.images, b.coming), b.coming[1:]
 	}
-	image, note := bundleImage(it.out.Data, b, most, at.kept(it.index))
+	image, note, err := bundleImage(it.out.Data, b, most, at.kept(it.index))
 	it.seen = image != nil
 	if image != nil && at.links && it.index >= 0 && !isForm(it.out.Data, image.Data) {
 		image.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: at.one(it.index)}}
@@ -165,6 +169,7 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 	if IsPlaceholder(text) && (note != "" || strings.HasSuffix(text, " with 0 Axes>")) {
 		text = "" // the note says more, or there is nothing to see
 	}
+	it.crowded = errors.Is(err, errNoRoom) && text == "" && !it.tooMuch
 	return textPieces(joinLines(text, note), false)
 }
 
@@ -196,10 +201,10 @@ const OriginalMeta = "cellblock/original"
 
 // bundleImage returns a bundle's image and, where it is not shown as it is, why; kept says where the original is. It takes its room from
 // the budget, at most so much.
-func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.ImageContent, note string) {
+func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.ImageContent, note string, err error) {
 	mime := firstOf(data, filetype.Images...)
 	if mime == "" {
-		return nil, ""
+		return nil, "", nil
 	}
 	room := *b
 	room.images = most
@@ -207,9 +212,9 @@ func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.
 	b.pixels -= fit.width * fit.height
 	switch {
 	case errors.Is(err, errNoRoom):
-		return nil, "[" + mime + " left out: " + err.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
+		return nil, crowdedNote(mime, kept), err
 	case err != nil:
-		return nil, "[" + mime + " left out: " + clean(err.Error()) + kept + "]"
+		return nil, "[" + mime + " left out: " + clean(err.Error()) + kept + "]", err
 	}
 	b.images -= max(len(fit.block.Data), minRoom)
 	if fit.smaller {
@@ -218,5 +223,5 @@ func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.
 			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.width, fit.height, fit.shown.X, fit.shown.Y, kept)
 		}
 	}
-	return &fit.block, note
+	return &fit.block, note, nil
 }

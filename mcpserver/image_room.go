@@ -61,6 +61,36 @@ func (a *area) imageSizes() (sizes []int) {
 // a model as much again, and says nothing.
 func (it *item) repeats() bool { return it.like != nil && it.like.seen }
 
+// imageRow is images in a row that are not shown. One line tells of all that there is no room for, and one of all that come again.
+type imageRow struct {
+	crowded []*item
+	again   int
+}
+
+// end returns what tells of the row, and begins another.
+func (r *imageRow) end(at place) []piece {
+	pieces := append(crowdedPieces(r.crowded, at), repeatedPieces(r.again)...)
+	*r = imageRow{}
+	return pieces
+}
+
+// crowdedPieces tell of images for which there was no room, with where the first and the last of them are.
+func crowdedPieces(items []*item, at place) []piece {
+	if len(items) == 0 {
+		return nil
+	}
+	first, last := items[0], items[len(items)-1]
+	if first == last {
+		return textPieces(crowdedNote(firstOf(first.out.Data, filetype.Images...), at.kept(first.index)), false)
+	}
+	return textPieces(crowdedNote(words.Count(int64(len(items)), "image"), at.keptFrom(first.index, last.index)), false)
+}
+
+// crowdedNote says that something is left out for want of room; kept says where it is.
+func crowdedNote(what, kept string) string {
+	return "[" + what + " left out: " + errNoRoom.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
+}
+
 // repeatedPieces tell of so many images in a row that come again.
 func repeatedPieces(n int) []piece {
 	switch n {

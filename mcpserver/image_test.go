@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/color"
 	"image/gif"
@@ -34,8 +35,38 @@ func TestImagesFitTheBudget(t *testing.T) {
 	if !strings.HasPrefix(got, "── image image/png 1568×104\n"+text("[scaled down from 3000×200 pixels]")+"── image image/jpeg ") {
 		t.Errorf("got\n%s", got)
 	}
-	if !strings.Contains(got, "[image/png left out: the images of this result are too large together; show fewer") {
-		t.Errorf("got\n%s", got)
+	shown := strings.Count(got, "── image")
+	if shown < 5 || !strings.Contains(got, fmt.Sprintf("[%d images left out: the images of this result are too large together; show fewer", len(outs)-shown)) {
+		t.Errorf("%d shown:\n%s", shown, got)
+	}
+}
+
+// Of images that there is no room for one line tells, unless there is more to tell of them.
+func TestImagesWithoutRoom(t *testing.T) {
+	none := defaultBudget
+	none.images = 0
+	at := place{session: "s", execution: 3}
+	plot := display("image/png", picture(40, 30, false), "text/plain", "<Figure size 40x30 with 1 Axes>")
+	named, said := display("image/png", picture(41, 30, false), "text/plain", "a map"), kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
+	const why, kept = " left out: the images of this result are too large together; show fewer or smaller ones in one cell", "; kept as cellblock://sessions/s/executions/3/outputs/"
+	for name, tt := range map[string]struct {
+		outs []kernels.Output
+		want string
+	}{
+		"one":        {[]kernels.Output{plot}, text("[image/png" + why + kept + "0]")},
+		"in a row":   {[]kernels.Output{plot, plot, plot}, text("[3 images" + why + kept + "0, and so on to 2]")},
+		"two rows":   {[]kernels.Output{plot, plot, said, plot}, text("[2 images"+why+kept+"0, and so on to 1]") + text("said") + text("[image/png"+why+kept+"3]")},
+		"with words": {[]kernels.Output{plot, named, plot}, text("[image/png"+why+kept+"0]") + text("a map\n[image/png"+why+kept+"1]") + text("[image/png"+why+kept+"2]")},
+	} {
+		shown := newArea()
+		shown.place = at
+		for i, out := range tt.outs {
+			shown.index = i
+			shown.add(out)
+		}
+		if got := dump(shown.blocks(none, bounds{})); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tt.want)
+		}
 	}
 }
 
@@ -200,7 +231,7 @@ func TestImageNamesItsOriginal(t *testing.T) {
 // What cannot be read any more says so, and what there is not to see says nothing.
 func TestTooSmallToRead(t *testing.T) {
 	b := defaultBudget
-	image, note := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, b.images, "")
+	image, note, _ := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, b.images, "")
 	if image == nil || note != "[scaled down from 300×7000 to 67×1568 pixels, too small to read: show less in one image]" {
 		t.Error(note)
 	}

@@ -80,6 +80,15 @@ func (p place) kept(index int) string {
 	return "; kept as " + p.one(index)
 }
 
+// keptFrom is kept of some outputs, from the first to the last of them.
+func (p place) keptFrom(first, last int) string {
+	kept := p.kept(first)
+	if kept == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, and so on to %d", kept, last)
+}
+
 const uriPrefix = "cellblock://sessions"
 
 func notebookURI(session string) string { return uriPrefix + "/" + session + "/" + partNotebook }
