@@ -11,7 +11,7 @@ import inspect
 import socket
 import sys
 import threading
-from signal import SIGINT, default_int_handler, getsignal, set_wakeup_fd, signal
+from _signal import SIGINT, default_int_handler, getsignal, set_wakeup_fd, signal  # those of signal look up names for what they are given
 
 INTERRUPTED = compile("raise KeyboardInterrupt('interrupted as it began')", "<interrupt>", "exec")
 

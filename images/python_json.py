@@ -22,16 +22,20 @@ def quote(text, escape=json.encoder.encode_basestring):
 
 
 def holds_large_text(part):
-    texts = list(part.values())
-    if isinstance(part.get("data"), dict):
-        texts += part["data"].values()
-    return any(isinstance(text, str) and len(text) >= LARGE_TEXT for text in texts)
+    return any_large(part.values()) or isinstance(data := part.get("data"), dict) and any_large(data.values())
 
 
-class LargeTextEncoder(json.JSONEncoder):
-    # What it makes is what json.JSONEncoder makes that escapes no more than it must.
-    def iterencode(self, o, _one_shot=False):
-        make = json.encoder.c_make_encoder
-        if not make:
-            return super().iterencode(o, _one_shot)
-        return make({}, self.default, quote, self.indent, self.key_separator, self.item_separator, self.sort_keys, self.skipkeys, self.allow_nan)(o, 0)
+def any_large(texts):
+    for text in texts:  # any() takes three times as long, for each part of each message
+        if isinstance(text, str) and len(text) >= LARGE_TEXT:
+            return True
+    return False
+
+
+def encoder(quote, **style):
+    # Makes what json.JSONEncoder makes of a style; that prepares itself anew for each part. What holds itself is a RecursionError.
+    plain, make = json.JSONEncoder(**style), json.encoder.c_make_encoder
+    if not make:
+        return plain.encode
+    pieces = make(None, plain.default, quote, plain.indent, plain.key_separator, plain.item_separator, plain.sort_keys, plain.skipkeys, plain.allow_nan)
+    return lambda part: "".join(pieces(part, 0))

@@ -6,6 +6,7 @@ import logging
 from datetime import datetime
 
 import jupyter_client.jsonutil as jsonutil
+import zmq
 from ipykernel import ipkernel, kernelbase
 from IPython.core import formatters
 from jupyter_client.session import json_packer
@@ -32,7 +33,7 @@ def announces_itself(request):  # by an execute_input, before any code of the us
 class Packer:
     # Makes JSON of the parts of messages as jupyter_client does. What all messages of a cell have, its header, is made once.
     style = dict(default=jsonutil.json_default, ensure_ascii=False, allow_nan=False)
-    encode, encode_large = json.JSONEncoder(**style).encode, LargeTextEncoder(**style).encode
+    encode, encode_large = staticmethod(encoder(json.encoder.encode_basestring, **style)), staticmethod(encoder(quote, **style))
     header, packed = None, b""
 
     def expect(self, header):
@@ -48,7 +49,7 @@ class Packer:
         encode = self.encode_large if isinstance(part, dict) and holds_large_text(part) else self.encode
         try:
             return encode(part).encode("utf8", errors="backslashreplace")  # half a pair of surrogates is escaped as JSON does
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return json_packer(part)  # it knows what else may be done
 
 
@@ -128,6 +129,28 @@ def parse_date(text, parse=jsonutil.parse_date):
     return parse(text)
 
 
+def send_frames_directly():
+    # For each of a message's frames zmq's own send_multipart makes flags of names, and its send looks for what hardly anybody asks for.
+    send, send_multipart, more = getattr(zmq.backend.Socket, "send", None), zmq.Socket.send_multipart, int(zmq.SNDMORE)
+
+    @functools.wraps(send_multipart)
+    def send_frames(socket, frames, flags=0, copy=True, track=False, **options):
+        plain = type(socket) is zmq.Socket and type(frames) is list and set(map(type, frames)) == {bytes}
+        if not plain or flags or not copy or track or options:
+            return send_multipart(socket, frames, flags, copy, track, **options)
+        for frame in frames[:-1]:
+            send(socket, frame, more)
+        return send(socket, frames[-1])
+
+    if send:
+        zmq.Socket.send_multipart = send_frames
+
+
+def ask_for_events_directly():
+    # Each message has a socket asked three times; what is no attribute is looked for by its name.
+    zmq.Socket.EVENTS = zmq.Socket.events = property(lambda socket: socket.get(zmq.EVENTS))
+
+
 def keep_pace(kernel):
     kernel._execute_sleep = 0  # before each reply
     kernel._flush_control_queue = nothing  # before each request: control has a thread of its own
@@ -138,4 +161,6 @@ def keep_pace(kernel):
     transform_once(kernel)
     format_directly()
     remember_signatures()
+    send_frames_directly()
+    ask_for_events_directly()
     jsonutil.parse_date = parse_date

@@ -21,7 +21,7 @@ func TestLargeTextsInJSON(t *testing.T) {
 	}
 	const asserts = `
 style = dict(ensure_ascii=False, allow_nan=False)
-plain, large = json.JSONEncoder(**style).encode, LargeTextEncoder(**style).encode
+plain, large = json.JSONEncoder(**style).encode, encoder(quote, **style)
 pieces = ["", "A", "a\n", '"', "\\", "\\n", "\r\n", "\t", "\b\f", "\x00", "\x1b[0m", "\x7f", "\x85", "é", "日本", "\U0001f600", "\ud800", "\u2028", "</script>"]
 for piece in pieces:
     for length in 1, LARGE_TEXT - 1, LARGE_TEXT, LARGE_TEXT + 1, 3 * LARGE_TEXT:
@@ -47,6 +47,13 @@ for wrong in {"n": float("nan")}, {"o": object()}:
         except (TypeError, ValueError):
             continue
         raise AssertionError(wrong)
+endless = {}
+endless["self"] = endless
+try:
+    large(endless)
+except RecursionError:
+    endless.clear()
+assert not endless
 `
 	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -78,6 +85,59 @@ for _ in range(2):
 assert not printed.texts
 `
 	if out, err := exec.CommandContext(t.Context(), images.PythonInterpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Messages arrive as zmq's own send_multipart sends them, whatever a socket and its frames are; and what is wrong is as wrong.
+func TestFramesAreSentDirectly(t *testing.T) {
+	kernelstest.NeedPython(t)
+	program, err := os.ReadFile("python_pace.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	json, err := os.ReadFile("python_json.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asserts = `
+class Own(zmq.Socket):
+    def send(self, data, *args, **options):
+        return super().send(b"own " + data, *args, **options)
+
+context = zmq.Context()
+receiver = context.socket(zmq.PULL)
+receiver.RCVTIMEO = 10_000
+receiver.bind("inproc://here")
+plain, own = context.socket(zmq.PUSH), Own(context, zmq.PUSH)
+plain.connect("inproc://here")
+own.connect("inproc://here")
+
+def outcome(socket, *args, **options):
+    try:
+        return socket.send_multipart(*args, **options), receiver.recv_multipart()
+    except Exception as error:
+        return type(error), str(error)
+
+def outcomes():
+    for socket in plain, own:
+        for args in [b"a"], [b"a", b"", b"c" * 100_000], (b"a", b"b"), [memoryview(b"a"), bytearray(b"b")], [], ["a"], [b"a", None], [b"a", 1]:
+            yield outcome(socket, args)
+            yield outcome(socket, args, zmq.NOBLOCK)
+            yield outcome(socket, args, 0, True, False)
+    yield plain.EVENTS, plain.events, receiver.EVENTS
+
+before = list(outcomes())
+send_frames_directly()
+ask_for_events_directly()
+assert list(outcomes()) == before, list(outcomes())
+assert outcome(plain, [b"a", b"b"]) == (None, [b"a", b"b"]) and outcome(own, [b"a", b"b"]) == (None, [b"own a", b"own b"])
+tracker = plain.send_multipart([b"a"], copy=False, track=True)
+assert receiver.EVENTS & zmq.POLLIN and receiver.recv() == b"a" and not receiver.events and isinstance(tracker, zmq.MessageTracker)
+for socket in plain, own, receiver:
+    socket.close(0)
+`
+	if out, err := exec.CommandContext(t.Context(), images.PythonInterpreter, "-c", string(json)+string(program)+asserts).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
