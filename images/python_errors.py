@@ -97,7 +97,7 @@ def guess(value, tb):
 # What of pandas looks for columns, not for rows: a label that these do not find is the name of one.
 FINDS_COLUMNS = {
     "__getitem__", "__delitem__", "__getattr__", "_get_item_cache", "_get_item", "_get_label_or_level_values", "get_grouper", "set_index",
-    "normalize_dictlike_arg", "__internal_pivot_table", "dropna", "duplicated", "_set_grouper", "query", "eval",
+    "normalize_dictlike_arg", "pivot_table", "dropna", "duplicated", "_set_grouper", "query", "eval",
 }
 
 
@@ -119,12 +119,12 @@ def columns(value, tb):
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
     if frame is None or type(value) not in (KeyError, AttributeError) and type(value).__name__ != "UndefinedVariableError":
         return []
-    asked = None
+    asked, narrows = None, False
     for step in steps(tb):
         if not LIBRARY.match(step.tb_frame.f_code.co_filename):
-            asked = None  # what a user's function does not find, which pandas has called, is something else
-        elif (table := table_without(step, frame)) is not None:
-            asked = table
+            asked, narrows = None, False  # what a user's function does not find, which pandas has called, is something else
+        elif not narrows and (table := table_without(step, frame)) is not None:
+            asked, narrows = table, step.tb_frame.f_code.co_name == "pivot_table"  # it goes on with the columns that are there
     if asked is None:
         return []
     try:

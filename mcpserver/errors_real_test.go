@@ -72,7 +72,7 @@ func TestRealErrorsTellColumns(t *testing.T) {
 	for _, code := range []string{
 		"df[['x', 'cty']]", "df.groupby('cty').x.mean()", "df.groupby('city')['cty'].mean()", "df.groupby('city').agg({'cty': 'mean'})",
 		"df.agg({'cty': 'mean'})", "df.sort_values(['x', 'cty'])", "df.set_index('cty')", "df.drop(columns='cty')", "df.query('cty > 1')",
-		"df.pivot_table(index='city', values='cty')", "df.loc[0, 'cty']", "df.loc[:, 'cty']", "df.at[0, 'cty']", "df.merge(other, left_on='cty', right_on='k')",
+		"df.pivot_table(index='city', values='cty')", "df.pivot_table(index='cty', values='x')", "df.loc[0, 'cty']", "df.loc[:, 'cty']", "df.at[0, 'cty']", "df.merge(other, left_on='cty', right_on='k')",
 		"df.dropna(subset=['cty'])", "df.drop_duplicates('cty')", "df.explode('cty')", "df.pop('cty')", "del df['cty']",
 	} {
 		w.run("p", code).expect(t, true, theirs)
