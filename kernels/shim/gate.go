@@ -220,13 +220,17 @@ func (g *gate) holdOnly(e *execution) {
 
 // reply takes a reply to a request on shell.
 func (g *gate) reply(l label, parts [][]byte) {
+	ended := g.replies.hadIdle(l.parent)
 	if l.msgType == "execute_reply" {
-		if g.replies.keep(l.parent, parts, g.overdue) {
+		if !ended && g.replies.keep(l.parent, parts, g.overdue) {
 			return
 		}
 		g.passAll() // none overtakes an earlier one: executions end in their order
 	}
 	g.replied = strings.Clone(l.parent)
+	if ended {
+		g.idled = g.replied // the one that counts, though others may have come since
+	}
 	g.half(stream.Shell, parts)
 }
 

@@ -145,11 +145,14 @@ func TestGateTellsWhatWasUsed(t *testing.T) {
 	reply("b")
 	reply("fence")
 	s.send(idle("fence"))
+	begin("late")
+	s.send(idle("late"), idle("of control"))
+	reply("late")
 	begin("c")
 	s.g.end()
 	s.g.end()
 	words := strings.Join(usedAmong(t, s.j), " ")
-	if want := "execute_input execute_reply used:a status execute_input status used:b execute_reply execute_reply status execute_input used:c"; words != want {
+	if want := "execute_input execute_reply used:a status execute_input status used:b execute_reply execute_reply status execute_input status status used:late execute_reply execute_input used:c"; words != want {
 		t.Errorf("got\n%s, want\n%s", words, want)
 	}
 }

@@ -40,12 +40,17 @@ type reply struct {
 	parts  [][]byte
 }
 
-// keep has a reply wait if its idle is still to come, and there is a place for it; overdue is called when it has waited for too long.
-func (r *replies) keep(parent string, parts [][]byte, overdue func()) bool {
-	if i := slices.Index(r.idled, parent); i >= 0 {
+// hadIdle tells whether a request's idle has come before its reply, which comes now.
+func (r *replies) hadIdle(parent string) bool {
+	i := slices.Index(r.idled, parent)
+	if i >= 0 {
 		r.idled = slices.Delete(r.idled, i, i+1)
-		return false
 	}
+	return i >= 0
+}
+
+// keep has a reply wait if there is a place for it; overdue is called when it has waited for too long.
+func (r *replies) keep(parent string, parts [][]byte, overdue func()) bool {
 	size := sizeOf(parts)
 	if len(r.waiting) >= maxReplies || r.bytes+size > maxReplyBytes {
 		return false
