@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +12,26 @@ import (
 	"cellblock/kernels/kernelstest"
 )
 
+// check runs asserts behind some of the files that the kernel's program consists of.
+func check(ctx context.Context, t *testing.T, interpreter, asserts string, files ...string) {
+	t.Helper()
+	var program strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program.Write(text)
+	}
+	if out, err := exec.CommandContext(ctx, interpreter, "-c", program.String()+asserts).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Large texts are quoted as Python quotes them.
 func TestLargeTextsInJSON(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")
 	kernelstest.Need(t, err == nil, "python3")
-	program, err := os.ReadFile("python_json.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const asserts = `
 style = dict(ensure_ascii=False, allow_nan=False)
 plain, large = json.JSONEncoder(**style).encode, encoder(quote, **style)
@@ -55,18 +68,12 @@ except RecursionError:
     endless.clear()
 assert not endless
 `
-	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check(t.Context(), t, interpreter, asserts, "python_json.py")
 }
 
 // What is printed after the end of the thread that sends, by what runs at the process's end, is no error.
 func TestPrintingAtTheEnd(t *testing.T) {
 	kernelstest.NeedPython(t)
-	program, err := os.ReadFile("python_flood.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const asserts = `
 from jupyter_client.session import Session
 
@@ -84,22 +91,12 @@ for _ in range(2):
     stream.write("behind")
 assert not printed.texts
 `
-	if out, err := exec.CommandContext(t.Context(), images.PythonInterpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check(t.Context(), t, images.PythonInterpreter, asserts, "python_flood.py")
 }
 
 // Messages arrive as zmq's own send_multipart sends them, whatever a socket and its frames are; and what is wrong is as wrong.
 func TestFramesAreSentDirectly(t *testing.T) {
 	kernelstest.NeedPython(t)
-	program, err := os.ReadFile("python_pace.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	json, err := os.ReadFile("python_json.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const asserts = `
 class Own(zmq.Socket):
     def send(self, data, *args, **options):
@@ -137,19 +134,13 @@ assert receiver.EVENTS & zmq.POLLIN and receiver.recv() == b"a" and not receiver
 for socket in plain, own, receiver:
     socket.close(0)
 `
-	if out, err := exec.CommandContext(t.Context(), images.PythonInterpreter, "-c", string(json)+string(program)+asserts).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check(t.Context(), t, images.PythonInterpreter, asserts, "python_json.py", "python_pace.py")
 }
 
 // A kernel that can open no file any more still runs cells that await something, and keeps no file of theirs.
 func TestCellsAwaitWithoutFiles(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")
 	kernelstest.Need(t, err == nil, "python3")
-	program, err := os.ReadFile("python_interrupts.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const asserts = `
 import os
 import resource
@@ -184,9 +175,7 @@ async def cells():
 loop = asyncio.new_event_loop()
 loop.run_until_complete(cells())
 `
-	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check(t.Context(), t, interpreter, asserts, "python_interrupts.py")
 }
 
 // Names of cells' files are taken out of a traceback at once, however long the line of code that is in it: the kernel stands still
@@ -194,10 +183,6 @@ loop.run_until_complete(cells())
 func TestCellsAreNamedAtOnce(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")
 	kernelstest.Need(t, err == nil, "python3")
-	program, err := os.ReadFile("python_traces.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const asserts = `
 class compiler:
     _filename_map = {"/tmp/ipykernel_16/33.py": "1"}
@@ -212,7 +197,5 @@ for part in "/", "ab/", "/ipykernel_16", "/ipykernel_16/33", " /ipykernel_16/", 
 `
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it takes seconds, and took half an hour
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, interpreter, "-c", string(program)+asserts).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check(ctx, t, interpreter, asserts, "python_traces.py")
 }
