@@ -151,7 +151,7 @@ func decodeOutput(msg wire.Message, seq uint64) (Output, error) {
 		return out, nil
 	}
 	var c outputContent
-	if err := jsontext.Members(msg.Content, c.member); err != nil {
+	if err := jsontext.KnownMembers(msg.Content, c.member); err != nil {
 		return Output{}, err
 	}
 	err := out.fill(c)
@@ -227,7 +227,7 @@ func decodeText(value json.RawMessage) (string, error) {
 	case `"stderr"`:
 		return "stderr", nil
 	}
-	if text, ok := jsontext.Text(value); ok {
+	if text, ok := jsontext.KnownText(value); ok {
 		return text, nil
 	}
 	return decode[string](value)
@@ -260,7 +260,7 @@ func decodeBundle(text json.RawMessage) (bundle map[string]json.RawMessage, err 
 	}
 	bundle = map[string]json.RawMessage{}
 	n := 0
-	err = jsontext.Members(text, func(mime []byte, value json.RawMessage) error {
+	err = jsontext.KnownMembers(text, func(mime []byte, value json.RawMessage) error {
 		if n++; n > maxMIMETypes {
 			return fmt.Errorf("data: %w", errTooMany)
 		}

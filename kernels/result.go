@@ -101,7 +101,7 @@ func (k *call) result(lastError *ExecError) Result {
 
 func (r *Result) fromReply(content json.RawMessage, lastError *ExecError) {
 	var c replyContent
-	if err := jsontext.Members(content, c.member); err != nil {
+	if err := jsontext.KnownMembers(content, c.member); err != nil {
 		r.Reason = "the kernel's reply could not be read: whether the code succeeded is not known"
 		return
 	}

@@ -44,7 +44,7 @@ func (c *Client) route(m stream.Message, msg wire.Message, size int64) error {
 
 func (c *Client) routeStatus(m stream.Message, msg wire.Message) error {
 	var state string
-	err := jsontext.Members(msg.Content, func(name []byte, value json.RawMessage) (err error) {
+	err := jsontext.KnownMembers(msg.Content, func(name []byte, value json.RawMessage) (err error) {
 		if string(name) == "execution_state" {
 			state, err = decodeText(value)
 		}

@@ -40,10 +40,32 @@ func compare(t *testing.T, b []byte) {
 	if (err == nil) != (wantErr == nil) || err == nil && len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q has the members %q, %v, want %q, %v", shown, got, err, want, wantErr)
 	}
+	compareKnown(t, b, got, err == nil)
 	var wantText string
 	isText := len(b) > 0 && b[0] == '"' && b[len(b)-1] == '"' && json.Unmarshal(b, &wantText) == nil
 	if text, ok := Text(b); ok != isText || text != wantText {
 		t.Fatalf("%q is the text %q, %v, want %q, %v", shown, text, ok, wantText, isText)
+	}
+}
+
+// compareKnown holds KnownMembers and KnownText to what Members and Text return; of what is not valid they only return.
+func compareKnown(t *testing.T, b []byte, want map[string]json.RawMessage, isObject bool) {
+	t.Helper()
+	got := map[string]json.RawMessage{}
+	err := KnownMembers(b, func(name []byte, value json.RawMessage) error {
+		got[string(name)] = value
+		return nil
+	})
+	b = bytes.TrimSpace(b)
+	text, isText := KnownText(b)
+	if !Valid(b) {
+		return
+	}
+	if (err == nil) != isObject || isObject && !reflect.DeepEqual(got, want) {
+		t.Fatalf("%.200q is known to have the members %q, %v, want %q", b, got, err, want)
+	}
+	if want, ok := Text(b); text != want || isText != ok {
+		t.Fatalf("%.200q is known as the text %q, %v, want %q, %v", b, text, isText, want, ok)
 	}
 }
 

@@ -2,7 +2,6 @@ package jsontext
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -14,17 +13,7 @@ func Text(value []byte) (string, bool) {
 	if skipText(value, 0) != len(value) {
 		return "", false
 	}
-	inner := value[1 : len(value)-1]
-	escape := bytes.IndexByte(inner, '\\')
-	switch {
-	case !utf8.Valid(inner): // every byte of it becomes a character
-		var text string
-		err := json.Unmarshal(value, &text)
-		return text, err == nil
-	case escape < 0:
-		return string(inner), true
-	}
-	return unescape(inner, escape), true
+	return KnownText(value)
 }
 
 // Quoted returns the JSON string that b begins with, with its quotes, and tells whether a backslash is in it. It is nil where b begins
@@ -44,6 +33,9 @@ func unescape(b []byte, escape int) string {
 	for escape >= 0 {
 		text.Write(b[:escape])
 		b = b[escape+1:]
+		if len(b) == 0 || b[0] == 'u' && len(b) < 5 { // it is not valid
+			break
+		}
 		if b[0] != 'u' {
 			text.WriteByte(escaped(b[0]))
 			b = b[1:]

@@ -18,20 +18,29 @@ const (
 	// largeMessage is from where on a message that passes through counts, in bytes.
 	largeMessage = 1 << 20
 	// trimDelay lets a burst end first.
-	trimDelay = 200 * time.Millisecond
+	trimDelay = time.Second
 	// heapBeside is what the heap may hold beside the journal and a message of any size before the collector works
 	// harder, in bytes.
 	heapBeside = 32 << 20
+	// restPercent and burstPercent are how much garbage there may be, in per cent of what is in use and of the floor (debug.SetGCPercent):
+	// 1 MB, and 8 MB while much passes, of which the collector would run for every second message.
+	restPercent, burstPercent = 6, 50
 )
+
+// heapFloor is memory that is never touched, and so takes none. The collector counts it.
+//
+//nolint:unused // it is held, and never read
+var heapFloor []byte
 
 // tune sets the runtime up for a process that is idle nearly always and of which there are many.
 func tune(c stream.Config) {
 	runtime.GOMAXPROCS(2)
-	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(c.JournalBytes + c.MaxMessage + heapBeside)
+	heapFloor = make([]byte, 16<<20)
+	debug.SetGCPercent(restPercent)
+	debug.SetMemoryLimit(c.JournalBytes + c.MaxMessage + heapBeside + int64(len(heapFloor)))
 }
 
-// trimmer gives memory back to the system after much of it was freed.
+// trimmer gives memory back to the system after much of it was freed, and lets more garbage be until then.
 type trimmer struct {
 	mu    sync.Mutex
 	freed int64
@@ -47,6 +56,7 @@ func (t *trimmer) add(freed int64) {
 		return
 	}
 	t.wg.Add(1)
+	debug.SetGCPercent(burstPercent)
 	t.timer = time.AfterFunc(trimDelay, t.trim)
 }
 
@@ -61,6 +71,7 @@ func (t *trimmer) trim() {
 	defer t.wg.Done()
 	t.mu.Lock()
 	t.freed, t.timer = 0, nil
+	debug.SetGCPercent(restPercent)
 	t.mu.Unlock()
 	debug.FreeOSMemory()
 }
