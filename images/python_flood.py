@@ -199,7 +199,7 @@ class Timer:
 
 def flush_soon(stream):
     timer = vars(stream).get("_cellblock_timer")
-    if timer is None or timer.over:
+    if timer is None or timer.over or not stream.pub_thread.thread.is_alive():
         timer = Timer(stream)
         stream.pub_thread.schedule(timer.begin)
         stream._cellblock_timer = timer  # last: an interrupt may come at any time, and two timers do no harm

@@ -9,7 +9,7 @@ events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 packages=$1
 shift
-export GORACE="suppressions=$PWD/scripts/races.txt"
+export GORACE="${GORACE:-} suppressions='$PWD/scripts/races.txt'"
 gotestsum=$(go tool -n gotestsum) # by its own name: "go tool" calls it a success when the tool is killed
 "$gotestsum" --format standard-quiet --jsonfile "$events" \
 	--rerun-fails=1 --rerun-fails-max-failures=12 --rerun-fails-abort-on-data-race --packages="$packages" -- "$@"

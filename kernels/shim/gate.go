@@ -77,9 +77,8 @@ func (g *gate) room(ctx context.Context, ch stream.Channel, parts [][]byte) {
 		return
 	}
 	if l, ok := readLabel(parts); ok && isShown(l) && !g.over(l.parent) {
-		g.pause(1)
-		g.journal.room(ctx)
-		g.pause(-1)
+		g.pause()
+		g.resume(g.journal.room(ctx))
 	}
 }
 

@@ -212,12 +212,13 @@ func (j *journal) fits() bool {
 	return !j.full()
 }
 
-// room waits until the journal is not crowded, with all that it keeps, as long as there are readers and they go on, or until ctx ends.
-func (j *journal) room(ctx context.Context) {
+// room waits until the journal is not crowded, with all that it keeps, as long as there are readers and they go on, or until ctx ends. It
+// tells whether it had to wait.
+func (j *journal) room(ctx context.Context) (waited bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.full() || j.readers == 0 || j.stuck {
-		return
+		return false
 	}
 	defer context.AfterFunc(ctx, j.wakeAll)()
 	acked, deadline, over := j.acked, time.Now().Add(fetchTime), false
@@ -236,6 +237,7 @@ func (j *journal) room(ctx context.Context) {
 		j.changed.Wait()
 	}
 	j.stuck = over && j.full()
+	return true
 }
 
 // full is crowded, with all that the journal keeps. j.mu is held.

@@ -121,8 +121,13 @@ func (g *gate) passReplies(of []reply) {
 	}
 }
 
-// passAll lets all replies pass that wait. g.mu is held.
-func (g *gate) passAll() { g.passReplies(g.replies.take(len(g.replies.waiting))) }
+// passAll lets all replies pass that wait, for an idle that may never come: what their executions used is told with them. g.mu is held.
+func (g *gate) passAll() {
+	for _, r := range g.replies.take(len(g.replies.waiting)) {
+		g.used(r.parent)
+		g.passReplies([]reply{r})
+	}
+}
 
 // broken lets the replies pass whose idle will not come, as the connection is lost.
 func (g *gate) broken() {
@@ -144,10 +149,16 @@ func (g *gate) overdue() {
 	}
 }
 
-// pause counts the messages of IOPub that wait for room in the journal.
-func (g *gate) pause(n int) {
+// pause and resume count the messages of IOPub that wait for room in the journal. One that found nobody to wait for is none.
+func (g *gate) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.replies.paused += n
-	g.replies.full = true
+	g.replies.paused++
+}
+
+func (g *gate) resume(waited bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replies.paused--
+	g.replies.full = g.replies.full || waited
 }

@@ -36,6 +36,12 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 		}
 		return steps
 	}
+	vain := func(n int) (steps []func(*script)) { // nobody reads, so there is nothing to wait for
+		for range n {
+			steps = append(steps, func(s *script) { s.g.pause(); s.g.resume(false) }, shown("."), pass(idleWait))
+		}
+		return steps
+	}
 	dots := func(n int) string { return strings.TrimSpace(strings.Repeat(`a:out:"." `, n)) }
 	const nearly = idleWait - time.Millisecond
 	tests := map[string]struct {
@@ -60,7 +66,8 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 		"and nothing more":          {[]func(*script){reply("a"), pass(nearly), shown("1"), pass(2 * idleWait)}, `a:out:"1" a:execute_reply`},
 		"and outputs come on":       {append([]func(*script){reply("a")}, often(maxWaits-1)...), dots(maxWaits - 1)},
 		"and outputs come for long": {append([]func(*script){reply("a")}, often(maxWaits)...), dots(maxWaits) + " a:execute_reply"},
-		"and one waits for room":    {[]func(*script){reply("a"), func(s *script) { s.g.pause(1) }, pass(10 * idleWait)}, ``},
+		"and one waits for room":    {[]func(*script){reply("a"), func(s *script) { s.g.pause() }, pass(10 * idleWait)}, ``},
+		"and one waits in vain":     {append([]func(*script){reply("a")}, vain(maxWaits)...), dots(maxWaits) + " a:execute_reply"},
 		"and the kernel loses none": {[]func(*script){lossless, reply("a"), pass(maxWaits*idleWait - time.Millisecond)}, ``},
 		"and is silent for ever":    {[]func(*script){lossless, reply("a"), pass(maxWaits * idleWait)}, `a:execute_reply`},
 		"one after another":         {[]func(*script){reply("a"), pass(nearly), iopub(idle("a")), reply("b"), pass(nearly)}, `a:execute_reply a:status`},
@@ -80,6 +87,26 @@ func TestRepliesWaitForTheirIdle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a cell used is told though its idle is lost for good, with its reply.
+func TestUsageOfACellWhoseIdleIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, 1<<20, 1<<20, 1<<10)
+		var cpu time.Duration
+		s.g.meter = newMeter(func() consumption { cpu += time.Second; return consumption{cpu: cpu} })
+		s.g.meter.begin("a")
+		s.g.message(stream.Shell, replyMessage("a", "ok"))
+		time.Sleep(idleWait)
+		synctest.Wait()
+		if used := s.j.entries[0].event; used == nil || used.Used == nil || used.Used.Parent != "a" || used.Used.CPU <= 0 {
+			t.Errorf("got %+v first, want what a used", used)
+		}
+		if got := s.out(); !strings.HasSuffix(got, "a:execute_reply") {
+			t.Errorf("got %s, want the reply at the end", got)
+		}
+		s.g.end()
+	})
 }
 
 // The timer of an earlier reply has run out, and its function waits for the gate, while that reply goes and another one comes.
