@@ -27,13 +27,14 @@ var choices = []struct {
 	key     string
 	of      func(*Config) string
 	allowed []string
+	means   string
 }{
-	{"provisioner", func(c *Config) string { return c.Provisioner }, []string{"auto", "docker", "local"}},
-	{"sandbox", func(c *Config) string { return c.Sandbox }, []string{"bwrap", "none"}},
-	{"docker.carrier", func(c *Config) string { return c.Docker.Carrier }, []string{"auto", "socket", "stdio"}},
-	{"on_shutdown", func(c *Config) string { return c.OnShutdown }, []string{keepKernels, stopKernels, ""}},
-	{"log.level", func(c *Config) string { return strings.ToLower(c.Log.Level) }, []string{"debug", "info", "warn", "error"}},
-	{"log.format", func(c *Config) string { return c.Log.Format }, []string{"text", "json"}},
+	{key: "provisioner", of: func(c *Config) string { return c.Provisioner }, allowed: []string{"auto", "docker", "local"}, means: " Local is a sandbox on this host."},
+	{key: "sandbox", of: func(c *Config) string { return c.Sandbox }, allowed: []string{"bwrap", "none"}},
+	{key: "docker.carrier", of: func(c *Config) string { return c.Docker.Carrier }, allowed: []string{"auto", "socket", "stdio"}},
+	{key: "on_shutdown", of: func(c *Config) string { return c.OnShutdown }, allowed: []string{keepKernels, stopKernels, ""}},
+	{key: "log.level", of: func(c *Config) string { return strings.ToLower(c.Log.Level) }, allowed: []string{"debug", "info", "warn", "error"}},
+	{key: "log.format", of: func(c *Config) string { return c.Log.Format }, allowed: []string{"text", "json"}},
 }
 
 // completeChoices lets shells complete the words of a command's own flags that are choices.
@@ -55,7 +56,7 @@ func (c *Config) check() error {
 	for _, choice := range choices {
 		if value := choice.of(c); !slices.Contains(choice.allowed, value) {
 			return fault.New(fault.Invalid, "configuration: %s is %q", choice.key, value).
-				WithHint("Use one of: %s.", strings.Join(choice.allowed, ", "))
+				WithHint("Use one of: %s.%s", strings.Join(choice.allowed, ", "), choice.means)
 		}
 	}
 	host, port, err := net.SplitHostPort(c.Addr)

@@ -105,8 +105,17 @@ func checkKey(key, origin string, value any, known []string) error {
 	if len(below) > 0 {
 		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
 	}
-	if near := nearest.Of(key, known); near != "" {
-		return err.WithHint("Did you mean %q?", near)
+	group, last := "", key
+	if dot := strings.LastIndexByte(key, '.'); dot >= 0 {
+		group, last = key[:dot+1], key[dot+1:]
+	}
+	for _, word := range []string{key, last} { // perhaps in a group that it does not belong to
+		if near := nearest.Of(word, known); near != "" {
+			return err.WithHint("Did you mean %q?", near)
+		}
+	}
+	if of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, group) }); len(of) > 0 {
+		known = of
 	}
 	return err.WithHint("Known keys: %s.", strings.Join(known, ", "))
 }

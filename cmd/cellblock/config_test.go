@@ -148,6 +148,9 @@ func TestBadConfiguration(t *testing.T) {
 	}{
 		"unknown key":          {"adr: x\n", nil, nil, `"addr"`},
 		"unknown nested key":   {"profiles: {session: {memry: 1GB}}\n", nil, nil, `"profiles.session.memory"`},
+		"in no such group":     {"server: {adr: x}\n", nil, nil, "Hint: Did you mean \"addr\"?"},
+		"unknown in a group":   {"timeout: {whatever: 1h}\n", nil, nil, "Hint: Known keys: timeout.default, timeout.max"},
+		"sandbox, misplaced":   {"provisioner: sandbox\n", nil, nil, "Local is a sandbox on this host."},
 		"unknown variable":     {"", []string{"CELLBLOCK_DATADIR=x"}, nil, "CELLBLOCK_DATA_DIR"},
 		"no size":              {"profiles: {session: {memory: much}}\n", nil, nil, "512MB"},
 		"a bare number":        {"timeout: {default: 5}\n", nil, nil, "10m"},
