@@ -73,7 +73,7 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("exit status %d: %s", code, said)
 		}
-		wantText(t, said, "cells", "files of outputs", "not in it: keys and tokens", "--data-dir "+dest)
+		wantText(t, said, "cells", "files of outputs", "not in it: keys and tokens", "cellblock restore --data-dir FOLDER "+dest)
 		for _, name := range []string{"dev_private_key.pem", "dev_token.txt", "mcp_session_key", "installation", "cellblock.db-wal"} {
 			if _, err := os.Lstat(filepath.Join(dest, name)); !os.IsNotExist(err) {
 				t.Errorf("%s is in the backup: %v", name, err)
@@ -83,7 +83,11 @@ func TestBackupWhileTheServerWorks(t *testing.T) {
 			t.Errorf("once more: exit status %d: %s", code, said)
 		}
 
-		restored := startIn(t, dest, runtime, noPool)
+		data := filepath.Join(t.TempDir(), "data")
+		if said, code := cellblock(t, nil, "", "restore", "--data-dir", data, dest); code != 0 {
+			t.Fatalf("exit status %d: %s", code, said)
+		}
+		restored := startIn(t, data, runtime, noPool)
 		again := restored.Connect(t, restored.Token(t), false)
 		for number := 1; number <= answered; number++ {
 			r := call(t, again, "get_execution", map[string]any{"session_id": "busy", "execution_id": number})

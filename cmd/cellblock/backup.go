@@ -31,7 +31,7 @@ func newBackup() *cobra.Command {
 		Short: "Copy the data folder while a server runs",
 		Long: `Writes a backup of the data folder: the history with all outputs, as it is at one moment, and the files of all
 workspaces. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar, or - for such an archive
-on standard output. To restore, start a server with that folder, or with the one that the archive was unpacked in, as --data-dir.
+on standard output. To restore: cellblock restore; a server can also be started with that folder as --data-dir.
 
 Keys and tokens are not in it unless --with-secrets is given: without them a server makes new ones, and clients need a new
 token. What runs meanwhile is in it as far as it has got; a file that is written meanwhile may be half of the old and half
@@ -39,7 +39,7 @@ of the new.`,
 		Example: `  cellblock backup /backups/cellblock-2026-01-31
   cellblock backup --no-files history.tar
   docker compose exec -T cellblock /cellblock backup - > cellblock.tar
-  cellblock serve --data-dir /backups/cellblock-2026-01-31`,
+  cellblock restore --data-dir /srv/cellblock /backups/cellblock-2026-01-31`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := configFor(cmd)
@@ -168,7 +168,7 @@ func (b *backup) prepareStdout() (err error) {
 	if err := history.Exists(b.data); err != nil {
 		return err
 	}
-	b.removeLeft()
+	removeStages(b.data)
 	if b.stage, err = os.MkdirTemp(b.data, stagePrefix); err != nil {
 		return fault.New(fault.Unavailable, "the history cannot be copied: %w", err).WithHint("Run this as the server's user.")
 	}
@@ -186,9 +186,9 @@ const stagePrefix = ".cellblock-backup-"
 // stageLock is held by who makes a copy in a folder.
 func stageLock(stage string) *flock.Flock { return flock.New(stage, flock.SetFlag(os.O_RDONLY)) }
 
-// removeLeft removes the copies in the data folder that backups have left which were killed: all of a history is in them.
-func (b *backup) removeLeft() {
-	left, _ := filepath.Glob(filepath.Join(b.data, stagePrefix+"*")) // its pattern is right
+// removeStages removes the copies in a data folder that backups and restores have left which were killed: all of a history is in them.
+func removeStages(data string) {
+	left, _ := filepath.Glob(filepath.Join(data, stagePrefix+"*")) // its pattern is right
 	for _, stage := range left {
 		lock := stageLock(stage)
 		if free, err := lock.TryLock(); free && err == nil {
@@ -312,12 +312,9 @@ func (b *backup) sayEnd() {
 	} else {
 		b.say("not in it: keys and tokens (--with-secrets takes them along); a server makes new ones")
 	}
-	switch {
-	case b.dest == toStdout:
-		b.say("the backup is whole; to restore: tar -xpf ARCHIVE -C FOLDER, then cellblock serve --data-dir FOLDER")
-	case strings.HasSuffix(b.dest, ".tar"):
-		b.say("the backup is %s; to restore: tar -xpf %s -C FOLDER, then cellblock serve --data-dir FOLDER", b.dest, b.dest)
-	default:
-		b.say("the backup is %s; to use it, or a copy, as it changes: cellblock serve --data-dir %s", b.dest, b.dest)
+	if b.dest == toStdout {
+		b.say("the backup is whole; to restore: cellblock restore --data-dir FOLDER ARCHIVE")
+		return
 	}
+	b.say("the backup is %s; to restore: cellblock restore --data-dir FOLDER %s", b.dest, b.dest)
 }

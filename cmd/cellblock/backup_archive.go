@@ -151,10 +151,13 @@ func (a *fileArchive) abandon()     { _ = a.file.Close() }
 func (a *pipeArchive) path() string { return "" } // there is nothing to give a name
 func (a *pipeArchive) close() error { return errors.Join(a.tar.Close(), a.lock.Close()) }
 
+// incomplete names an entry that only an archive has which is not whole.
+const incomplete = "INCOMPLETE"
+
 // abandon ends in an entry: programs that read archives take one that ends between two for whole.
 func (a *pipeArchive) abandon() {
 	_ = a.lock.Close()
-	_ = a.tar.WriteHeader(&tar.Header{Name: "INCOMPLETE", Mode: 0o600, Size: 1})
+	_ = a.tar.WriteHeader(&tar.Header{Name: incomplete, Mode: 0o600, Size: 1})
 }
 
 // headerOf describes a file by its path in the data folder. Owners are numbers: the names are this machine's.

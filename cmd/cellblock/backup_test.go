@@ -149,8 +149,8 @@ func TestBackup(t *testing.T) {
 		said   string
 	}{
 		"a folder":        {"copy", nil, ours + files, "not in it: keys and tokens"},
-		"an archive":      {"copy.tar", nil, ours + files, "tar -xpf"},
-		"standard output": {toStdout, nil, ours + files, "the backup is whole; to restore: tar -xpf"},
+		"an archive":      {"copy.tar", nil, ours + files, "to restore: cellblock restore --data-dir FOLDER"},
+		"standard output": {toStdout, nil, ours + files, "the backup is whole; to restore: cellblock restore"},
 		"with secrets":    {"copy", func(b *backup) { b.withSecrets = true }, db + " dev_private_key.pem dev_public_key.pem dev_token.txt" + names + " mcp_session_key" + files, "in it: keys and tokens"},
 		"without files":   {"copy.tar", func(b *backup) { b.noFiles = true }, ours, "--no-files"},
 		"an odd name":     {"a b'c%20?.d", nil, ours + files, "1 special file not in it (sockets, pipes and the like)"},
