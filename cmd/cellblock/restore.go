@@ -172,7 +172,7 @@ func (r *restore) unpack(ctx context.Context, from io.Reader) error {
 
 func unreadable(err error) error {
 	return fault.New(fault.Invalid, "the archive cannot be read to its end: %w", err).
-		WithHint("It must be a .tar of cellblock backup, not compressed, and whole: take another one.")
+		WithHint("It must be a whole .tar of cellblock backup, and not compressed: gunzip -c FILE | cellblock restore -. Else take another one.")
 }
 
 // add restores one entry.

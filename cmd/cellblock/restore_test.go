@@ -142,10 +142,10 @@ func TestRestoreRefusals(t *testing.T) {
 	}{
 		"a history is there":      {whole, "cellblock.db", fault.Conflict, "nothing is overwritten\nHint: Stop the server, put that folder aside"},
 		"a key is there":          {whole, "dev_private_key.pem", fault.Conflict, "has dev_private_key.pem already"},
-		"cut off in a file":       {whole[:len(whole)/2], "", fault.Invalid, "take another one"},
+		"cut off in a file":       {whole[:len(whole)/2], "", fault.Invalid, "ake another one"},
 		"cut off between two":     {between, "", fault.Invalid, "unexpected EOF"},
 		"compressed":              {zipped.Bytes(), "", fault.Invalid, "not compressed"},
-		"nothing":                 {nil, "", fault.Invalid, "take another one"},
+		"nothing":                 {nil, "", fault.Invalid, "ake another one"},
 		"an archive of something": {entries(t, &tar.Header{Name: "x", Size: 2000}), "", fault.Invalid, "none of cellblock's"},
 		"of a failed backup":      {entries(t, db, &tar.Header{Name: incomplete, Size: 1}), "", fault.Invalid, "what made it has failed"},
 		"a way out":               {entries(t, db, &tar.Header{Name: "../x", Size: 1}), "", fault.Invalid, `"../x"`},
