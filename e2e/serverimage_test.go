@@ -112,20 +112,25 @@ func (e engineCLI) run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// inContainer builds the server's image, runs it as compose.yaml says, under a name that its container, image and volume have,
-// and returns where it is reached. An engine that cannot give containers a bridge (scripts/engine.sh) gives it the host's network.
-func inContainer(t *testing.T, e engineCLI, name string) (address string) {
+// buildServer builds the server's image.
+func buildServer(t *testing.T, e engineCLI, name string) {
 	t.Helper()
-	socket := strings.TrimPrefix(e.host, "unix://")
-	info, err := os.Stat(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
 	build := exec.Command(filepath.Join(rig.Root(t), "scripts", "server-image.sh"))
 	build.Env = rig.Environment("DOCKER_HOST="+e.host, "ENGINE=docker", "TAG="+name)
 	t.Cleanup(func() { _ = e.command("rmi", "--force", name).Run() }) // also of one that is interrupted
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("server-image.sh: %v\n%s", err, out)
+	}
+}
+
+// inContainer runs an image of the server as compose.yaml says, under a name that its container and volume have, and returns where it is
+// reached. An engine that cannot give containers a bridge (scripts/engine.sh) gives it the host's network.
+func inContainer(t *testing.T, e engineCLI, image, name string) (address string) {
+	t.Helper()
+	socket := strings.TrimPrefix(e.host, "unix://")
+	info, err := os.Stat(socket)
+	if err != nil {
+		t.Fatal(err)
 	}
 	service := readCompose(t, func(variable string) string {
 		return map[string]string{
@@ -148,7 +153,7 @@ func inContainer(t *testing.T, e engineCLI, name string) (address string) {
 		args = append(args, "--network=host")
 	}
 	t.Cleanup(func() { e.remove(t, name) })
-	e.run(t, append(append(args, name), service.Command...)...)
+	e.run(t, append(append(args, image), service.Command...)...)
 	e.awaitReady(t, name)
 	if bridged {
 		address = e.run(t, "port", name, "8787/tcp")
@@ -240,13 +245,15 @@ func TestServerImage(t *testing.T) {
 	e, name := engineCLI{host}, "cellblock-test-"+strings.ToLower(rand.Text()[:8])
 	var installation string
 	t.Cleanup(func() { e.wantNothingOf(t, installation) }) // when the server has ended
-	address := inContainer(t, e, name)
+	buildServer(t, e, name)
+	address := inContainer(t, e, name, name)
 	installation = e.read(t, name, "/data/installation")
 	token := e.run(t, "exec", name, "/cellblock", "token")
 	s := &rig.Server{URL: "http://" + address + "/mcp"}
 	c := s.Connect(t, token, false)
 	wantText(t, python(t, c, "http", "import os; x = 42; print('uid', os.getuid() > 0)").Text, "uid True")
-	wantText(t, python(t, c, "http", "print(x)").Text, "42")
+	wantText(t, python(t, c, "http", "print(x); open('kept.txt', 'w').write('in a volume')").Text, "42")
+	wantRestored(t, e, name)
 	if r := call(t, c, "close_session", map[string]any{"session_id": "http", "delete_files": true}); r.IsError {
 		t.Error(r.Text)
 	}
@@ -263,4 +270,36 @@ func TestServerImage(t *testing.T) {
 		t.Fatalf("stdio: %v\n%s", err, stderr.String())
 	}
 	wantText(t, string(answers), `"serverInfo"`, `"text":"42"`, `session desktop`)
+}
+
+// wantRestored makes a backup of the server in a container, restores it into another volume, and looks there for what its session "http"
+// has written, which is in a volume of the engine.
+func wantRestored(t *testing.T, e engineCLI, name string) {
+	t.Helper()
+	backup := e.command("exec", name, "/cellblock", "backup", "-")
+	var said bytes.Buffer
+	backup.Stderr = &said
+	archive, err := backup.Output()
+	if err != nil {
+		t.Fatalf("backup: %v\n%s", err, &said)
+	}
+	wantText(t, said.String(), "workspaces in volumes of the container engine: 1, with 1 file (11 bytes)")
+	other := name + "-restored"
+	restore := e.command("run", "--rm", "--interactive", "--read-only", "--network=none", "--volume", other+":/data", name, "restore", "-")
+	restore.Stdin = bytes.NewReader(archive)
+	if out, err := restore.CombinedOutput(); err != nil {
+		t.Fatalf("restore: %v\n%s", err, out)
+	}
+	var installation string
+	t.Cleanup(func() { e.wantNothingOf(t, installation) })
+	s := &rig.Server{URL: "http://" + inContainer(t, e, name, other) + "/mcp"}
+	installation = e.read(t, other, "/data/installation")
+	c := s.Connect(t, e.run(t, "exec", other, "/cellblock", "token"), false)
+	wantText(t, call(t, c, "get_execution", map[string]any{"session_id": "http", "execution_id": 1}).Text, "uid True")
+	for range 2 { // by then the kernel has the files
+		wantText(t, python(t, c, "http", "import os; print(open('kept.txt').read(), os.access('kept.txt', os.W_OK))").Text, "in a volume True")
+	}
+	if r := call(t, c, "close_session", map[string]any{"session_id": "http", "delete_files": true}); r.IsError {
+		t.Error(r.Text)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -30,7 +31,7 @@ func newBackup() *cobra.Command {
 		Use:   "backup DEST",
 		Short: "Copy the data folder while a server runs",
 		Long: `Writes a backup of the data folder: the history with all outputs, as it is at one moment, and the files of all
-workspaces. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar, or - for such an archive
+workspaces, of those too that a container engine keeps in volumes. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar, or - for such an archive
 on standard output. To restore: cellblock restore; a server can also be started with that folder as --data-dir.
 
 Keys and tokens are not in it unless --with-secrets is given: without them a server makes new ones, and clients need a new
@@ -50,6 +51,9 @@ of the new.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			b.data, b.dest, b.report, b.stdout = cfg.DataDir, args[0], cmd.ErrOrStderr(), cmd.OutOrStdout()
+			b.openVolumes = func(ctx context.Context) (volumes, error) {
+				return openVolumes(ctx, cfg, slog.New(slog.DiscardHandler))
+			}
 			return b.run(ctx)
 		},
 	}
@@ -67,6 +71,8 @@ type backup struct {
 	data, dest           string
 	withSecrets, noFiles bool
 	report, stdout       io.Writer
+	// openVolumes returns what an engine keeps of workspaces, nil if that is nothing.
+	openVolumes func(context.Context) (volumes, error)
 
 	out   archive
 	stage string          // the folder in which the copy is made; dest, which is beside it, appears when that is whole
@@ -81,8 +87,9 @@ type backup struct {
 // troubles count what a backup could not copy as it should.
 type troubles struct {
 	unreadable, changed, special, lost int
-	// empty counts workspaces that have no files here.
-	empty int
+	// empty counts workspaces that have no files here, when no engine can be asked; engine is why one could not be read.
+	empty  int
+	engine error
 }
 
 // toStdout as a destination has the archive written as it is made. Of one that has failed there is a part.
@@ -224,7 +231,11 @@ func (b *backup) copyAll(ctx context.Context) error {
 	if b.noFiles {
 		return nil
 	}
-	return b.copyWorkspaces(ctx)
+	empty, err := b.copyWorkspaces(ctx)
+	if err != nil {
+		return err
+	}
+	return b.copyVolumes(ctx, empty)
 }
 
 // copyHistory copies the database and the files of outputs that it names.
@@ -303,6 +314,9 @@ func (b *backup) sayEnd() {
 	}
 	if n := b.troubles.empty; n > 0 {
 		b.say("note: %s without files here; what a container engine keeps in volumes is not in it", words.Count(int64(n), "workspace"))
+	}
+	if err := b.troubles.engine; err != nil {
+		b.say("note: workspaces that the container engine keeps in volumes are not in it, or not whole: %v", err)
 	}
 	if b.noFiles {
 		b.say("not in it: the workspaces' files (--no-files)")

@@ -154,12 +154,12 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 
 // copyWorkspaces copies the workspaces, each with the label beside it that says whose it is. One from which files were being
 // moved when a process was killed has none: the label of the other, or the link beside it, says so, and whoever uses the backup
-// goes on with it.
-func (b *backup) copyWorkspaces(ctx context.Context) error {
+// goes on with it. It returns those in which nothing is.
+func (b *backup) copyWorkspaces(ctx context.Context) (empty []string, err error) {
 	files, bytes := b.files, b.bytes
 	folders, release, err := sessions.HoldFiles(b.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	defer func() { _ = release() }()
 	labels := 0
@@ -169,21 +169,21 @@ func (b *backup) copyWorkspaces(ctx context.Context) error {
 		case err == nil:
 			labels++
 		case !errors.Is(err, fs.ErrNotExist):
-			return err
+			return nil, err
 		}
 		if err := b.copyOwnLink(name + ".from"); err != nil {
-			return err
+			return nil, err
 		}
 		before := b.files + b.troubles.unreadable
 		if err := b.copyWorkspace(ctx, name); err != nil {
-			return err
+			return nil, err
 		}
 		if b.files+b.troubles.unreadable == before {
-			b.troubles.empty++
+			empty = append(empty, name)
 		}
 	}
 	b.say("workspaces: %d, with %s (%s)", labels, words.Count(int64(b.files-files-labels), "file"), words.Bytes(b.bytes-bytes))
-	return nil
+	return empty, nil
 }
 
 // copyWorkspace copies a folder in which users' code works meanwhile. Nothing outside of it is read, whatever links there

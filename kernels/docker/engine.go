@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -36,6 +37,12 @@ type identity struct {
 	uid, gid int
 	// user is what the container is told, "uid:gid", and userns its user namespace mode.
 	user, userns string
+}
+
+// numbers are the kernel's user and group within a container.
+func (i identity) numbers() (uid, gid int, err error) {
+	_, err = fmt.Sscanf(i.user, "%d:%d", &uid, &gid)
+	return uid, gid, err
 }
 
 // meet connects to the engine and learns what it can do.

@@ -139,6 +139,9 @@ func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, fold
 	if err != nil {
 		return mount.Mount{}, fmt.Errorf("making the workspace's volume: %w", engineError(e.host, err))
 	}
+	if err := p.fillWorkspace(ctx, e, image, folder); err != nil {
+		return mount.Mount{}, err
+	}
 	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: workspaceDir,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}, nil // or an empty one would become the image's
 }
@@ -151,8 +154,8 @@ func (p *Provisioner) workspaceVolume(workspace string) string {
 
 // makeWorkspaceVolume makes a volume whose top belongs to the kernel's user.
 func (p *Provisioner) makeWorkspaceVolume(ctx context.Context, e *engine, image, workspace string) error {
-	var uid, gid int
-	if _, err := fmt.Sscanf(e.user.user, "%d:%d", &uid, &gid); err != nil {
+	uid, gid, err := e.user.numbers()
+	if err != nil {
 		return err
 	}
 	name, labels := p.workspaceVolume(workspace), map[string]string{labelWorkspace: workspace, labelImage: image}

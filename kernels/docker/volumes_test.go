@@ -3,10 +3,17 @@
 package docker
 
 import (
+	"archive/tar"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +86,57 @@ func TestWorkspaceVolumesAreRemoved(t *testing.T) {
 	check()
 	if left := containersOf(t, one.known(), data); len(left) > 0 {
 		t.Errorf("containers are left: %v", left)
+	}
+}
+
+// What a kernel has written into its volume can be read, and be put into another one, whose folder is empty then.
+func TestWorkspaceVolumeIsCopied(t *testing.T) {
+	one := volumesProvisioner(t, fmt.Sprintf("test-%d", rand.Uint64()), "s0")
+	spec := newSpec(t, one, `cd /workspace && mkdir -p deep/er && echo text >deep/er/plain && chmod 754 deep/er/plain && ln deep/er/plain second &&
+ln -s deep/er/plain link && ln -s /etc/passwd passwd && : >closed && chmod 0 closed && mkfifo pipe && sleep 0.5 && exit 7`)
+	if got := runOnce(t, one, spec); got != 7 {
+		t.Fatalf("exit code %d", got)
+	}
+	folder := t.TempDir()
+	var names []string
+	found, err := one.CopyWorkspace(t.Context(), filepath.Base(spec.Workspace), func(h *tar.Header, content io.Reader) error {
+		to := filepath.Join(folder, h.Name)
+		if h.Name == "output" { // the shim's stand-in has written it
+			return nil
+		}
+		names = append(names, fmt.Sprintf("%s:%c:%o:%d", path.Clean(h.Name), h.Typeflag, h.Mode, h.Uid))
+		switch h.Typeflag {
+		case tar.TypeDir:
+			return os.Mkdir(to, 0o700)
+		case tar.TypeSymlink:
+			return os.Symlink(h.Linkname, to)
+		case tar.TypeReg:
+			text, err := io.ReadAll(content)
+			return errors.Join(err, os.WriteFile(to, text, fs.FileMode(h.Mode)), os.Chmod(to, fs.FileMode(h.Mode)))
+		}
+		return nil
+	})
+	want := strings.ReplaceAll("closed:0:0:U deep/er/plain:0:754:U deep/er:5:755:U deep:5:755:U link:2:777:U passwd:2:777:U pipe:6:644:U second:0:754:U", "U", itoa(DefaultUID))
+	if got := strings.Join(slices.Sorted(slices.Values(names)), " "); !found || err != nil || got != want {
+		t.Errorf("%v, %v\n%s, want\n%s", found, err, got, want)
+	}
+	if found, err := one.CopyWorkspace(t.Context(), "none", nil); found || err != nil {
+		t.Errorf("of none: %v, %v", found, err)
+	}
+
+	other := volumesProvisioner(t, fmt.Sprintf("test-%d", rand.Uint64()), "s0")
+	again := newSpec(t, other, `cd /workspace && [ "$(cat link)" = text ] && [ "$(readlink passwd)" = /etc/passwd ] && [ ! -e pipe ] &&
+[ "$(stat -c %u:%a deep/er/plain closed | tr '\n' ' ')" = "`+itoa(DefaultUID)+`:754 `+itoa(DefaultUID)+`:0 " ] && echo more >>second && sleep 0.5 && exit "$(wc -l <second)"`)
+	if err := errors.Join(os.Remove(again.Workspace), os.Rename(folder, again.Workspace)); err != nil {
+		t.Fatal(err)
+	}
+	for want := range 2 { // the second time there is nothing to move any more, and nothing is as it was
+		if got := runOnce(t, other, again); got != want+2 {
+			t.Errorf("exit code %d, want %d", got, want+2)
+		}
+		if left, err := os.ReadDir(again.Workspace); err != nil || len(left) > 0 {
+			t.Errorf("in the folder: %v, %v", left, err)
+		}
 	}
 }
 
