@@ -153,7 +153,10 @@ func TestDoctorTellsOfProfiles(t *testing.T) {
 	}
 	for _, runtime := range rig.Runtimes(t) {
 		args := append([]string{"doctor", "--config", path, "--data-dir", t.TempDir()}, rig.RuntimeFlags(runtime)...)
-		out, _ := cellblock(t, nil, "", args...)
+		out, code := cellblock(t, nil, "", args...)
+		if _, alone := cellblock(t, nil, "", append(args, "--check", "profiles")...); code == 0 || alone == 0 {
+			t.Errorf("exit status %d, and %d of the check alone", code, alone)
+		}
 		wantText(t, out, "net (network hosts)", "isolated (one call)", "development (network internet)", "NOT HERE: vm: the ", "no-such-runtime")
 	}
 }

@@ -158,6 +158,10 @@ func parseException(text string) (exception, error) {
 
 // splitPort takes a port off the end of a text. An IPv6 address needs brackets to have one.
 func splitPort(text string) (host string, port uint16, err error) {
+	if _, rest, isURL := strings.Cut(text, "://"); isURL {
+		name, _, _ := strings.Cut(rest, "/")
+		return "", 0, fault.New(fault.Invalid, "network: %q is an address of the web", text).WithHint("Write the name alone: %s", name)
+	}
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 || strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "[") || strings.HasSuffix(text, "]") {
 		return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), 0, nil

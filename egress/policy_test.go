@@ -101,7 +101,7 @@ func TestCompileRefusesWhatIsWrong(t *testing.T) {
 		{Policy{Mode: Hosts, Hosts: []string{"*"}}, `"*" is not a host`},
 		{Policy{Mode: Hosts, Hosts: []string{"*.com"}}, `"*.com" is not a host`},
 		{Policy{Mode: Hosts, Hosts: []string{"a.*.com"}}, "is not a host"},
-		{Policy{Mode: Hosts, Hosts: []string{"https://pypi.org"}}, "no port"},
+		{Policy{Mode: Hosts, Hosts: []string{"https://pypi.org"}}, "address of the web"},
 		{Policy{Mode: Hosts, Hosts: []string{"pypi.org:0"}}, "no port"},
 		{Policy{Mode: Hosts, Hosts: []string{"pypi.org/simple"}}, "is not a host"},
 		{Policy{Mode: Hosts, Hosts: []string{"*.10.0.0.1"}}, "is not a host"},

@@ -6,6 +6,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/mcpserver"
+	"cellblock/mcpserver/transport"
 	"cellblock/web"
 )
 
@@ -27,6 +28,11 @@ func (c *Config) checkAccess() error {
 	if c.Calls.PerMinute < 0 || c.Calls.PerMinute > 0 && c.Calls.Burst < 1 {
 		return fault.New(fault.Invalid, "configuration: calls.per_minute is %d and calls.burst is %d", c.Calls.PerMinute, c.Calls.Burst).
 			WithHint("Use numbers above 0, such as 600 and 100, or 0 calls a minute for no limit.")
+	}
+	for _, origin := range c.AllowedOrigins {
+		if !transport.IsOrigin(origin) {
+			return fault.New(fault.Invalid, "configuration: allowed_origins: %q is no origin", origin).WithHint("Write it as https://notebooks.example.com, with a port where it has one.")
+		}
 	}
 	if err := c.HTTP.check(); err != nil {
 		return err

@@ -44,11 +44,15 @@ func completeChoices(cmd *cobra.Command, flags *pflag.FlagSet) {
 		if flags.Lookup(name) == nil {
 			continue
 		}
-		words := slices.DeleteFunc(slices.Clone(choice.allowed), func(word string) bool { return word == "" })
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(written(choice.allowed), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic("cellblock: " + err.Error()) // the flag is there, and is given once
 		}
 	}
+}
+
+// written are the words of a choice that can be written, without the one that says nothing.
+func written(allowed []string) []string {
+	return slices.DeleteFunc(slices.Clone(allowed), func(word string) bool { return word == "" })
 }
 
 // check refuses values that break a rule. It makes paths absolute.
@@ -56,7 +60,7 @@ func (c *Config) check() error {
 	for _, choice := range choices {
 		if value := choice.of(c); !slices.Contains(choice.allowed, value) {
 			return fault.New(fault.Invalid, "configuration: %s is %q", choice.key, value).
-				WithHint("Use one of: %s.%s", strings.Join(choice.allowed, ", "), choice.means)
+				WithHint("Use one of: %s.%s", strings.Join(written(choice.allowed), ", "), choice.means)
 		}
 	}
 	host, port, err := net.SplitHostPort(c.Addr)

@@ -101,6 +101,12 @@ func checkKey(key, origin string, value any, known []string) error {
 		return nil
 	}
 	err := fault.New(fault.Invalid, "configuration: unknown key %q (%s)", key, origin)
+	if strings.HasPrefix(strings.ToLower(key), "mcp_") {
+		return err.WithHint("MCP_ISSUER and those like it are environment variables alone: set %s.", strings.ToUpper(key))
+	}
+	if language, _, ok := strings.Cut(strings.TrimPrefix(key, "languages."), "."); ok && strings.HasPrefix(key, "languages.") {
+		return err.WithHint("A language has languages.%[1]s.idle_timeout and languages.%[1]s.max_life.", language)
+	}
 	below := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, key+".") })
 	if len(below) > 0 {
 		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
@@ -182,14 +188,30 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 		case profileVariable(name) != "":
 			values[profileVariable(name)] = value
 		case strings.HasPrefix(name, "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
-			err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
-			if near := nearest.Of(name, names); near != "" {
-				return nil, err.WithHint("Did you mean %s?", near)
-			}
-			return nil, err.WithHint("Unset it, or see docs/configuration.md for the names.")
+			return nil, unknownVariable(name, names)
 		}
 	}
 	return values, nil
+}
+
+// unknownVariable is the error of a variable with our prefix that means nothing.
+func unknownVariable(name string, known []string) error {
+	err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
+	bare := func(name string) string { return strings.TrimPrefix(name, "CELLBLOCK_") } // which all have in common, and makes all alike
+	if strings.HasPrefix(bare(name), "MCP_") {
+		return err.WithHint("Its name is %s.", bare(name))
+	}
+	if near := nearestProfileVariable(name); near != "" {
+		return err.WithHint("Did you mean %s?", near)
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = bare(k)
+	}
+	if near := nearest.Of(bare(name), names); near != "" {
+		return err.WithHint("Did you mean CELLBLOCK_%s?", near)
+	}
+	return err.WithHint("Unset it, or see docs/configuration.md for the names.")
 }
 
 func flagName(key string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(key) }

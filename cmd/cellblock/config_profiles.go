@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,6 +122,28 @@ func profileVariable(name string) string {
 	return ""
 }
 
+// nearestProfileVariable returns the variable of a profile that one which means nothing was probably meant to be, "" for none.
+func nearestProfileVariable(name string) string {
+	const prefix = "CELLBLOCK_PROFILES_"
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return ""
+	}
+	var known []string
+	for _, key := range profileKeys {
+		known = append(known, strings.ToUpper(strings.ReplaceAll(key, ".", "_")))
+	}
+	for at := range rest { // a profile's name may have an underscore, too
+		if rest[at] != '_' || at == 0 {
+			continue
+		}
+		if near := nearest.Of(rest[at+1:], known); near != "" {
+			return prefix + rest[:at+1] + near
+		}
+	}
+	return ""
+}
+
 // checkProfileKey refuses a key of a profile that there is not, also in what stands in its lists.
 func checkProfileKey(key, origin string, value any) error {
 	profile, rest, says := profileKey(key)
@@ -149,6 +173,15 @@ func checkProfileKey(key, origin string, value any) error {
 // unknownOf is the error of a key that there is not, of those that begin with a prefix.
 func unknownOf(key, origin, rest, prefix string, known []string) error {
 	err := fault.New(fault.Invalid, "configuration: unknown key %q (%s)", key, origin)
+	var below []string
+	for _, k := range known {
+		if strings.HasPrefix(k, rest+".") {
+			below = append(below, prefix+k)
+		}
+	}
+	if len(below) > 0 {
+		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
+	}
 	if near := nearest.Of(rest, known); near != "" {
 		return err.WithHint("Did you mean %q?", prefix+near)
 	}
@@ -163,8 +196,17 @@ func (c *Config) inherit(said func(key string) bool) {
 				take(&p, c.Profiles[sessions.DefaultProfile])
 			}
 		}
+		p.Timeout = p.Timeout.orElse(c.Timeout)
 		c.Profiles[name] = p
 	}
+}
+
+// orElse takes the half that is missing from another; where both are, it stays so.
+func (t TimeoutConfig) orElse(other TimeoutConfig) TimeoutConfig {
+	if t == (TimeoutConfig{}) {
+		return t
+	}
+	return TimeoutConfig{Default: cmp.Or(t.Default, min(other.Default, t.Max)), Max: cmp.Or(t.Max, max(other.Max, t.Default))}
 }
 
 // ownLimits are the limits of a profile without those that are as in the profile session, where they are told of once.
@@ -222,6 +264,11 @@ func (c *Config) checkProfiles() error {
 		}
 		anyMounts = anyMounts || len(c.Profiles[name].Mounts) > 0
 	}
+	for _, root := range c.MountRoots {
+		if !filepath.IsAbs(root) {
+			return fault.New(fault.Invalid, "configuration: mount_roots: %q is no absolute path", root).WithHint("Write it from / on.")
+		}
+	}
 	if !anyMounts {
 		return nil
 	}
@@ -275,7 +322,7 @@ func (p ProfileConfig) check(name string) error {
 	}
 	if t := p.Timeout; t != (TimeoutConfig{}) && (t.Default < time.Second || t.Max < t.Default) {
 		return fault.New(fault.Invalid, "configuration: profiles.%s.timeout is %s by default and at most %s", name, t.Default, t.Max).
-			WithHint("Give both, default and max, as 10m or 1h; the default is at least 1s and not above the most.")
+			WithHint("Write default and max as 10m or 1h; the default is at least 1s and not above the most.")
 	}
 	if _, err := p.Network.Compile(); err != nil {
 		return fault.New(fault.Invalid, "configuration: profiles.%s.%w", name, err).WithHint("%s", fault.Hint(err))

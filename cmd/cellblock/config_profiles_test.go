@@ -102,6 +102,18 @@ profiles:
 	}
 }
 
+// Of a profile's timeouts one may be said alone.
+func TestHalfATimeout(t *testing.T) {
+	for text, want := range map[string]TimeoutConfig{
+		"{default: 2h}": {2 * time.Hour, 2 * time.Hour}, "{max: 2h}": {10 * time.Minute, 2 * time.Hour}, "{max: 1m}": {time.Minute, time.Minute}, "{default: 1m}": {time.Minute, time.Hour},
+	} {
+		cfg, err := loadText(t, "timeout: {default: 10m, max: 1h}\nprofiles: {lab: {timeout: "+text+"}}")
+		if err != nil || cfg.Profiles["lab"].Timeout != want {
+			t.Errorf("%s: %+v, %v", text, cfg.Profiles["lab"].Timeout, err)
+		}
+	}
+}
+
 func TestBadProfiles(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(root+"/sub", 0o755); err != nil {
@@ -115,7 +127,9 @@ func TestBadProfiles(t *testing.T) {
 		"mounts are no list":   {"profiles: {lab: {mounts: /srv}}", "profiles.lab.mounts", ""},
 		"bad name":             {"profiles: {Lab: {memory: 1GB}}", `cannot be called "Lab"`, "small letters"},
 		"too little":           {"profiles: {lab: {memory: 1MB}}", "profiles.lab.memory is too little", "128MB"},
-		"half a timeout":       {"profiles: {lab: {timeout: {max: 1h}}}", "profiles.lab.timeout", "both"},
+		"a short timeout":      {"profiles: {lab: {timeout: {default: 1ms}}}", "profiles.lab.timeout", "at least 1s"},
+		"one timeout":          {"profiles: {lab: {timeout: 30m}}", `unknown key "profiles.lab.timeout"`, "It is a group, of profiles.lab.timeout.default, profiles.lab.timeout.max"},
+		"a URL for a host":     {"profiles: {lab: {network: {mode: hosts, hosts: ['https://pypi.org/simple']}}}", "is an address of the web", "Write the name alone: pypi.org"},
 		"bad mode":             {"profiles: {lab: {network: {mode: internt}}}", `profiles.lab.network: the mode "internt"`, "internet"},
 		"hosts without mode":   {"profiles: {lab: {network: {hosts: [pypi.org]}}}", "profiles.lab.network", "mode: hosts"},
 		"no roots":             {"profiles: {lab: {mounts: [{source: " + root + ", target: /data}]}}", "profiles.lab.mounts", "mount_roots"},

@@ -121,6 +121,9 @@ func (d doctor) report(ctx context.Context, w io.Writer) error {
 	if !ok["tokens"] {
 		return fault.New(fault.Unavailable, "a server that is started here accepts no tokens").WithHint("Follow the arrow of tokens above.")
 	}
+	if !ok["profiles"] {
+		return fault.New(fault.Unavailable, "a server that is started here cannot give sessions all profiles").WithHint("Follow the arrow of profiles above.")
+	}
 	return nil
 }
 

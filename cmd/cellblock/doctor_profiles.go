@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,7 +14,7 @@ import (
 	"cellblock/kernels/mounts"
 )
 
-// profiles says which profiles there are, what each gives, and which cannot be had here.
+// profiles says which profiles there are, what each gives, and which cannot be had here: that is an error.
 func (d doctor) profiles(ctx context.Context) finding {
 	f := finding{name: "profiles"}
 	check, done := d.allows(ctx)
@@ -28,6 +29,7 @@ func (d doctor) profiles(ctx context.Context) finding {
 			return err
 		})
 		if err != nil {
+			f.err = cmp.Or(f.err, error(fault.New(fault.Unavailable, "sessions of the profile %s cannot be had here: %w", name, err).WithHint("%s", fault.Hint(err))))
 			f.notes = append(f.notes, strings.TrimSuffix(fmt.Sprintf("NOT HERE: %s: %v. %s", name, err, fault.Hint(err)), " "))
 			continue
 		}
@@ -37,6 +39,9 @@ func (d doctor) profiles(ctx context.Context) finding {
 		found = append(found, p.describe(name))
 	}
 	f.found = strings.Join(found, ", ")
+	if f.err != nil {
+		f.notes = append(f.notes, "here: "+f.found)
+	}
 	return f
 }
 

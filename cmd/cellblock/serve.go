@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -122,8 +123,11 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	}
 	defer removeAddress(cfg.DataDir, a.slot.name)
 	fmt.Fprintln(os.Stderr, a.browserLine(cfg, tokenPath, base))
-	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath))
+	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath, env.Issuer))
 	a.sessions.StartPool()
+	var looking sync.WaitGroup
+	looking.Go(func() { a.health(graceful) }) // whose problems the log is told, though nobody asks for them
+	defer looking.Wait()
 	return web.Serve(graceful, forced, listener, handler)
 }
 
@@ -147,13 +151,16 @@ func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (strin
 	return base
 }
 
-// readyLine is the one line that tells a person, or a script, that the server serves, and how to use it.
-func readyLine(base, where, tokenPath string) string {
+// readyLine is the one line that tells a person, or a script, that the server serves, and how to use it. Clients sign in with an issuer
+// by themselves.
+func readyLine(base, where, tokenPath, issuer string) string {
 	line := fmt.Sprintf("cellblock %s is ready at %s/mcp · kernels: %s", version, base, where)
-	token := "$TOKEN"
-	if tokenPath != "" {
-		line += " · token: " + tokenPath
-		token = "$(cat " + tokenPath + ")"
+	add := fmt.Sprintf(" · claude mcp add --transport http cellblock %s/mcp", base)
+	switch {
+	case tokenPath != "":
+		return line + " · token: " + tokenPath + add + ` --header "Authorization: Bearer $(cat ` + tokenPath + `)"`
+	case issuer != "":
+		return line + add
 	}
-	return line + fmt.Sprintf(` · claude mcp add --transport http cellblock %s/mcp --header "Authorization: Bearer %s"`, base, token)
+	return line + add + ` --header "Authorization: Bearer $TOKEN"`
 }

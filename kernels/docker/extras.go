@@ -23,12 +23,15 @@ type extras struct {
 	requests []container.DeviceRequest
 }
 
-// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it. Whether the engine has the
-// devices shows only then.
+// Allows returns why a kernel could not have a Spec's mounts, runtime and devices, without launching it. Whether an engine elsewhere has
+// the devices shows only then.
 func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err error) {
 	e, err := p.engine(ctx)
 	if err == nil {
 		_, err = p.extras(ctx, e, spec)
+	}
+	if err == nil {
+		err = e.lacks(spec.Devices)
 	}
 	if err != nil {
 		return nil, err
@@ -39,6 +42,19 @@ func (p *Provisioner) Allows(ctx context.Context, spec kernels.Spec) (doubt, err
 	}
 	doubt, err = p.mounts.Writable(ctx, resolved, e.user.uid, e.user.gid)
 	return cmp.Or(doubt, spec.Limits.Beyond(e.info.NCPU, e.info.MemTotal)), err
+}
+
+// lacks is the error of a device that an engine of this very system has not got.
+func (e *engine) lacks(devices []string) error {
+	if locate(e.host, e.info) != placeHere {
+		return nil
+	}
+	for _, device := range devices {
+		if strings.HasPrefix(device, "/") && !exists(device) {
+			return fault.New(fault.Unavailable, "there is no device %s on this host", device).WithHint("Name one that is there in the profile, or load its driver.")
+		}
+	}
+	return nil
 }
 
 var _ kernels.Allower = (*Provisioner)(nil)

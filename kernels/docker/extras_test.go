@@ -179,3 +179,17 @@ func TestLimitsBeyondTheEnginesMachine(t *testing.T) {
 		t.Errorf("%v, %v", doubt, err)
 	}
 }
+
+// Of an engine of this very system it is known beforehand which devices it has not got.
+func TestAllowsDevicesOfThisHost(t *testing.T) {
+	onEach(t, func(t *testing.T, s setting, host string) {
+		p := newProvisioner(t, Config{Host: host, Carrier: s.carrier, Files: s.files})
+		if _, err := p.Allows(t.Context(), kernels.Spec{Devices: []string{"/dev/null"}}); err != nil {
+			t.Error(fault.Text(err))
+		}
+		_, err := p.Allows(t.Context(), kernels.Spec{Devices: []string{"/dev/null", "/dev/none-such"}})
+		if here := locate(p.known().host, p.known().info) == placeHere; here != (err != nil) || here && !strings.Contains(err.Error(), "/dev/none-such") {
+			t.Errorf("the engine is here: %v, %v", here, err)
+		}
+	})
+}

@@ -53,12 +53,12 @@ func (g *Guard) Check(r *http.Request) error {
 	for _, origin := range r.Header.Values("Origin") {
 		if !g.AllowsOrigin(origin) {
 			return fault.New(fault.Forbidden, "requests from the origin %q are not allowed", clip(origin, 100)).
-				WithHint("If this is your own web page, add its origin to the server's allowed origins.")
+				WithHint("If this is your own web page, the operator must add its origin to allowed_origins (CELLBLOCK_ALLOWED_ORIGINS).")
 		}
 	}
 	if !g.allowsHost(r) {
-		return fault.New(fault.Forbidden, "requests for the host %q are not allowed on a loopback address", clip(r.Host, 100)).
-			WithHint("Use localhost or 127.0.0.1 in the URL; behind a proxy, add the public name to the server's allowed hosts.")
+		return fault.New(fault.Forbidden, "requests for the host %q are not allowed: this server is known as localhost alone", clip(r.Host, 100)).
+			WithHint("Use localhost or 127.0.0.1 in the URL; by another name, behind a proxy or from another container, the operator must add it to allowed_hosts (CELLBLOCK_ALLOWED_HOSTS).")
 	}
 	return nil
 }
@@ -84,6 +84,12 @@ func (g *Guard) allowsHost(r *http.Request) bool {
 	}
 	host := strings.ToLower(r.Host)
 	return loopback.Is(hostOnly(host)) || g.hosts[host] || g.hosts[hostOnly(host)]
+}
+
+// IsOrigin tells whether a text is an origin as browsers send it (RFC 6454, 6.2): a scheme and a host, perhaps a port, and no path.
+func IsOrigin(text string) bool {
+	_, _, ok := parseOrigin(text)
+	return ok
 }
 
 // parseOrigin returns an origin's usual spelling, without a default port, and its host.
