@@ -26,10 +26,16 @@ import (
 
 // composed is a service of a compose.yaml. A key that is not here is a failure: what cannot be tried is not proved.
 type composed struct {
-	Image       string
-	Command     []string
-	Restart     string
-	Grace       string            `yaml:"stop_grace_period"`
+	Image   string
+	Command []string
+	Restart string
+	Grace   string `yaml:"stop_grace_period"`
+	Health  struct {
+		Test     []string
+		Interval string
+		Timeout  string
+		Start    string `yaml:"start_period"`
+	} `yaml:"healthcheck"`
 	Groups      []string          `yaml:"group_add"`
 	ReadOnly    bool              `yaml:"read_only"`
 	CapDrop     []string          `yaml:"cap_drop"`
@@ -248,6 +254,9 @@ func TestServerImage(t *testing.T) {
 	buildServer(t, e, name)
 	address := inContainer(t, e, name, name)
 	installation = e.read(t, name, "/data/installation")
+	if health := readCompose(t, func(string) string { return "" }).Health.Test; len(health) < 2 || health[0] != "CMD" || e.run(t, append([]string{"exec", name}, health[1:]...)...) != "ready" {
+		t.Errorf("the health check is %q, and fails", health)
+	}
 	token := e.run(t, "exec", name, "/cellblock", "token")
 	s := &rig.Server{URL: "http://" + address + "/mcp"}
 	c := s.Connect(t, token, false)

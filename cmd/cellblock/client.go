@@ -28,9 +28,13 @@ type connection struct {
 }
 
 func (o *connection) addFlags(flags *pflag.FlagSet) {
+	o.addURL(flags)
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
+}
+
+func (o *connection) addURL(flags *pflag.FlagSet) {
 	flags.StringVar(&o.url, "url", os.Getenv("CELLBLOCK_URL"), "the server's MCP endpoint (default $CELLBLOCK_URL, then that of the server that runs on the data folder)")
 	flags.Lookup("url").DefValue = "" // the text names the default; help would add the variable's value as another
-	flags.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token (default $CELLBLOCK_TOKEN, then the data folder's dev_token.txt)")
 }
 
 // token is the bearer token to call with.

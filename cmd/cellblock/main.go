@@ -46,7 +46,7 @@ container or sandbox: variables, files and plots stay between calls.`,
 	addConfigFlags(root)
 	addGroup(root, "Serve:", newServe(), newStdio())
 	addGroup(root, "Work with a server that runs:", newExec(), newOpen(), newFiles(), newNotebook(), newSessions(), newImages(), newLogs())
-	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newBackup(), newRestore(), newDoctor())
+	addGroup(root, "Operate:", newToken(), newAudit(), newAdmin(), newReady(), newBackup(), newRestore(), newDoctor())
 	addGroup(root, "Install:", newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Install:")
 	explainCompletion(root)
