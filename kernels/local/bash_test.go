@@ -53,16 +53,36 @@ func TestBashCells(t *testing.T) {
 		{"kill -KILL $$", "", "the shell was killed by signal 9: variables, functions and directory are lost, files are kept; a new one is there for the next cell"},
 		{"echo [$x]; pwd", "[]\n/workspace\n", ""},
 		{"exec 3>&1 >/dev/null; echo lost; exec >&3; echo back", "back\n", ""},
-		{"unset PROMPT_COMMAND; trap 'echo bye' EXIT; PS1='$ '; echo quiet", "quiet\n", ""},
-		{"PS1=; echo still quiet", "still quiet\n", ""},
+		{"unset PROMPT_COMMAND; trap 'echo bye' EXIT; echo quiet", "quiet\n", ""},
 	} {
 		text, result := k.Try(tt.code)
 		failure := ""
 		if result.Error != nil {
 			failure = result.Error.Value
 		}
-		if strings.ReplaceAll(text, "$ ", "") != tt.text || failure != tt.failure {
+		if text != tt.text || failure != tt.failure {
 			t.Errorf("%s:\n%q, %q", tt.code, text, failure)
+		}
+	}
+}
+
+// Nobody sits at the prompt, whatever a cell makes of it.
+func TestBashShowsNoPrompt(t *testing.T) {
+	k := kernelstest.Launch(t, bashSetup(t))
+	for _, tt := range []struct{ code, text string }{
+		{"export PS0='zero ' PS1='one ' PS2='two '; echo set", "set\n"},
+		{"PROMPT_COMMAND='echo PC'; PS1='one '; false", ""},
+		{"PROMPT_COMMAND=('echo PC' 'echo PD'); echo a", "a\n"},
+		{"readonly PS2='two '; echo b", "b\n"},
+		{"PS1='one '; kill -INT $$; echo never", "\n"},
+		{"PS1='one '; ${nothere?}", "bash: nothere: parameter not set\n"},
+		{"PS1='one '; exit", ""},
+		{"set -e; shell=$$", ""},
+		{"PS1='one '; kill -INT $$", "\n"},
+		{"echo $((shell == $$))", "1\n"},
+	} {
+		if text, _ := k.Try(tt.code); text != tt.text {
+			t.Errorf("%s: %q", tt.code, text)
 		}
 	}
 }

@@ -19,9 +19,13 @@ from terminal import App, Failure, TerminalKernel
 VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
 
+# Nobody sits at the prompt: a cell's own is taken back behind the cell, and before each prompt, which an interrupt leads to at once.
+# A cell's set -x shows nothing of it, and its set -e does not find the interrupt's status there.
+QUIET = "{ __cellblock_quiet %s; } 2>/dev/null"
+
 # What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input. What else waits for a person,
 # "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
-OURS = {"__cellblock_save", "read"}
+OURS = {"__cellblock_quiet", "__cellblock_save", "read"}
 SETUP = r"""
 set +o history; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
 __cellblock_save() {
@@ -36,6 +40,12 @@ __cellblock_save() {
   } >STATE.new 2>/dev/null && command mv STATE.new STATE
 }
 trap __cellblock_save EXIT
+__cellblock_quiet() {
+  unset -v PROMPT_COMMAND
+  declare -g PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || : # one may be readonly
+  return "$1"
+}
+__cellblock_quiet 0
 read() {
   builtin read "$@" || {
     local status=$? word
@@ -69,7 +79,8 @@ class BashKernel(TerminalKernel):
         env["PATH"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin") + ":" + env.get("PATH", os.defpath)
         env.pop("PYTHONUNBUFFERED", None)
         self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
-        self.program.write(SETUP.replace("STATE", shlex.quote(self.state)).encode() + b"\n")
+        setup = SETUP.replace("STATE", shlex.quote(self.state)).replace("BEFORE_PROMPT", shlex.quote(QUIET % 0))
+        self.program.write(setup.encode() + b"\n")
 
     def give(self, run, code):
         path = os.path.join(os.path.dirname(self.dir), f"cell-{self.execution_count}")
@@ -81,7 +92,8 @@ class BashKernel(TerminalKernel):
             f.write(code + "\n")
         self.path = path
         quoted = shlex.quote(path)
-        self.program.write(f"source {quoted} </dev/null\n".encode() + self.mark(run))
+        line = f"source {quoted} </dev/null; " + QUIET % '"$?"' + "\n"
+        self.program.write(line.encode() + self.mark(run))
 
     def mark(self, run):
         return b"builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty\n'
