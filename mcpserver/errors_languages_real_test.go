@@ -108,6 +108,24 @@ func TestRealErrorsOfR(t *testing.T) {
 	}
 }
 
+// R's tables are as R prints them; of one that is large the ends and the size are told.
+func TestRealTablesOfR(t *testing.T) {
+	run := newLanguageWorld(t, kernelstest.R)
+	if got := run("data.frame(a = 1:100000)").String(); !strings.Contains(got, "\n30         30\n⋮           ⋮\n99971   99971\n") ||
+		!strings.Contains(got, "\n100000 100000\n# 100,000 rows × 1 columns") {
+		t.Error(got)
+	}
+	sayAll(t, run, []saying{
+		{"small", "data.frame(n = c(1.5, 20), s = c('a', NA))", "n    s\n1  1.5    a\n2 20.0 <NA>"},
+		{"one that prints itself", "print.own <- function(x, ...) cat('own, of', nrow(x), 'rows')\nstructure(data.frame(a = 1:100), class = c('own', 'data.frame'))", "own, of 100 rows"},
+		{"many rows", "options(repr.matrix.max.rows = 4)\ndata.frame(n = c(1.5, 2:2000), s = c('a', NA))", "n    s\n1       1.5    a\n2       2.0 <NA>\n⋮         ⋮    ⋮\n" +
+			"1999 1999.0    a\n2000 2000.0 <NA>\n# 2,000 rows × 2 columns"},
+		{"many columns", "options(repr.matrix.max.cols = 2)\nas.data.frame(matrix(1:200, 2))", "V1 ⋯ V100\n1  1 ⋯  199\n2  2 ⋯  200\n# 2 rows × 100 columns"},
+		{"a matrix", "matrix(1:20)", "[,1]\n [1,]    1\n [2,]    2\n⋮        ⋮\n[19,]   19\n[20,]   20\n# 20 rows × 1 columns"},
+		{"strings", "matrix(c('a', 'b'), 1)", "[,1] [,2]\n[1,] \"a\"  \"b\""},
+	})
+}
+
 // A program that Bash does not have is told in words for Bash.
 func TestRealErrorsOfBash(t *testing.T) {
 	run := newLanguageWorld(t, kernelstest.Bash)

@@ -39,6 +39,34 @@ local({
     sub("\\s+$", "", text)
   }
 
+  # repr's text of a table is made of strings, without a tibble's head, and does not tell the size of what it leaves out. A class that
+  # prints itself does so here, too; of what else is large, the first and the last rows and columns are shown, and its size is told.
+  prints_itself <- function(obj) {
+    own <- setdiff(class(obj), c("data.frame", "matrix", "array"))
+    any(vapply(own, function(name) !is.null(getS3method("print", name, optional = TRUE)), NA))
+  }
+  ends <- function(n, most) if (n <= most) seq_len(n) else c(seq_len(most %/% 2), seq(to = n, length.out = most %/% 2))
+  large <- function(obj, row, col) {
+    part <- obj[row, col, drop = FALSE]
+    cells <- as.matrix(format(as.data.frame(part), na.encode = FALSE), rownames.force = TRUE)
+    if (is.matrix(obj)) {
+      rownames(cells) <- if (is.null(rownames(part))) format(sprintf("[%d,]", row), justify = "right") else rownames(part)
+      colnames(cells) <- if (is.null(colnames(part))) sprintf("[,%d]", col) else colnames(part)
+    }
+    half <- seq_len(length(row) / 2)
+    if (length(row) < nrow(obj)) cells <- rbind(cells[half, , drop = FALSE], "\u22ee" = "\u22ee", cells[-half, , drop = FALSE])
+    half <- seq_len(length(col) / 2)
+    if (length(col) < ncol(obj)) cells <- cbind(cells[, half, drop = FALSE], "\u22ef" = "\u22ef", cells[, -half, drop = FALSE])
+    print(cells, quote = FALSE, right = TRUE)
+    cat("#", paste(format(dim(obj), big.mark = ",", trim = TRUE), c("rows", "columns"), collapse = " \u00d7 "))
+  }
+  table_text <- function(obj, ..., rows = getOption("repr.matrix.max.rows"), cols = getOption("repr.matrix.max.cols")) {
+    small <- nrow(obj) <= rows && ncol(obj) <= cols
+    lines <- capture.output(if (small || prints_itself(obj)) print(obj) else large(obj, ends(nrow(obj), rows), ends(ncol(obj), cols)))
+    paste(lines, collapse = "\n")
+  }
+  for (kind in c("data.frame", "data.table", "matrix")) registerS3method("repr_text", kind, table_text, asNamespace("repr"))
+
   # Nobody answers its prompt, and the end of input would have it step through whatever runs after it.
   replace_in_package("base", "browser", function(text = "", condition = NULL, expr = TRUE, skipCalls = 0L) {
     if (isTRUE(as.logical(expr))) message("browser() is passed over: nobody can answer it here")
