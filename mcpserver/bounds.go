@@ -102,12 +102,14 @@ func (b bounds) spaceHint(text string) string {
 var noProcess = regexp.MustCompile(`(?m)(?:^|Error: )can't start new thread\s*$|fork: (?:retry: )?Resource temporarily unavailable|` +
 	`pthread_create failed.*: Resource temporarily unavailable|unable to fork, possible reason`)
 
-// processHint says what to do where no further process or thread could be started.
+// processHint says what to do where no further process or thread could be started. Where programs start others without end, as a fork
+// bomb does, a cell can end none of them.
 func (b bounds) processHint() string {
 	if b.processes == 0 {
 		return ""
 	}
-	return "A session may have " + words.Thousands(b.processes) + " processes and threads at once: start fewer, and end those that are not needed."
+	return "A session may have " + words.Thousands(b.processes) + " processes and threads at once: start fewer, and end those that are not needed. " +
+		"Where nothing can be started any more, restart_session ends them all; variables are lost, files are kept."
 }
 
 // roomHint says what to do where a text tells of no room for what it tried, on a disk or among the processes.

@@ -30,7 +30,8 @@ func TestHintWhereThereIsNoRoom(t *testing.T) {
 
 // Of a process or a thread that could not be started the limit is told; a file that has nothing to be read now is none.
 func TestHintWhereThereAreTooManyProcesses(t *testing.T) {
-	const want = "A session may have 1,256 processes and threads at once: start fewer, and end those that are not needed."
+	const want = "A session may have 1,256 processes and threads at once: start fewer, and end those that are not needed. " +
+		"Where nothing can be started any more, restart_session ends them all; variables are lost, files are kept."
 	forked := []string{"File /usr/lib/python3.11/subprocess.py:1885, in Popen._execute_child", "-> 1885     self.pid = _fork_exec("}
 	for _, tt := range []struct {
 		name, value string
