@@ -30,6 +30,7 @@ func TestBashCells(t *testing.T) {
 	k := kernelstest.Launch(t, bashSetup(t))
 	for _, tt := range []struct{ code, text, failure string }{
 		{"f() { echo \"f $1 $x\"; }; x=1; cd /tmp; export E=e", "", ""},
+		{"history", "", ""},
 		{"f 2; pwd; bash -c 'echo $E'", "f 2 1\n/tmp\ne\n", ""},
 		{"echo a; false", "a\n", "1"},
 		{"nosuchcommand", "bash: nosuchcommand: command not found\n", "127"},

@@ -27,7 +27,7 @@ QUIET = "{ __cellblock_quiet %s; } 2>/dev/null"
 # "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
 OURS = {"__cellblock_quiet", "__cellblock_save", "read"}
 SETUP = r"""
-set +o history; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
+set +o history; history -c; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
 __cellblock_save() {
   local name names
   { builtin printf 'cd -- %q\n' "$PWD"
