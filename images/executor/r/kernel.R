@@ -1,18 +1,20 @@
-# Starts IRkernel. Its errors are told in the common form: the calls of the user's own functions, with file and line where a
-# function comes from a file, then the message, once. IRkernel would add the calls by which it and `evaluate` caught the error.
+# Starts IRkernel. Its errors are told in the common form: the calls of the user's own functions, with the line of the cell or the file
+# that they were made in, then the message, once. IRkernel would add the calls by which it and `evaluate` caught the error.
 # Values are text as R prints it, and HTML for people; Markdown would stand for the text, with characters escaped.
 local({
   options(keep.source = TRUE, jupyter.display_mimetypes = setdiff(getOption("jupyter.display_mimetypes"), c("text/markdown", "text/latex")))
   most <- 20 # calls that are told
 
-  # Where a call was made: "File path:line" and the line itself; NULL for code that comes from no file.
+  # Where a call was made: "File path:line" or "Cell In[1], line 2", and the line itself; NULL for code that comes from neither.
   place <- function(call) {
     ref <- attr(call, "srcref")
     file <- attr(ref, "srcfile")
     if (is.null(file$filename) || !nzchar(file$filename) || startsWith(file$filename, "<")) return(NULL)
-    path <- if (startsWith(file$filename, "/")) file$filename else file.path(file$wd, file$filename)
+    in_cell <- startsWith(file$filename, "Cell In[")
+    path <- if (in_cell || startsWith(file$filename, "/")) file$filename else file.path(file$wd, file$filename)
     line <- tryCatch(getSrcLines(file, ref[[1]], ref[[1]]), error = function(e) character())
-    list(where = sprintf("File %s:%d", path, ref[[1]]), line = sprintf("----> %d %s", ref[[1]], substr(line, 1, 300)))
+    where <- sprintf(if (in_cell) "%s, line %d" else "File %s:%d", path, ref[[1]])
+    list(where = where, line = sprintf("----> %d %s", ref[[1]], substr(line, 1, 300)))
   }
 
   # The user's own functions among the calls of which something has failed, the outermost first.
@@ -25,8 +27,9 @@ local({
       if (is.null(at)) paste("In", said) else paste(c(paste0(at$where, ", in ", said), at$line), collapse = "\n")
     }, "")
     runs <- rle(told) # a function that calls itself
-    more <- ifelse(runs$lengths > 1, sprintf("\n    [... %d more calls like this one ...]", runs$lengths - 1L), "")
-    told <- paste0(runs$values, more)
+    told <- unlist(Map(function(one, times) {
+      c(one, if (times > 1) sprintf("    [... %d more calls like this one ...]", times - 1L))
+    }, runs$values, runs$lengths), use.names = FALSE)
     left <- length(told) - most
     if (left <= 0) return(told)
     c(head(told, most / 4), sprintf("    [... %d more calls ...]", left), tail(told, most - most / 4))
@@ -34,7 +37,7 @@ local({
   assignInNamespace("format_stack", function(calls) tryCatch(frames(calls), error = function(e) character()), "IRkernel")
 
   message_of <- function(text) {
-    text <- sub("^Error in parse\\([^\n]*?\\): <text>:([0-9]+):([0-9]+): ([^\n]*)", "Error: \\3 (line \\1, column \\2)", text, perl = TRUE)
+    text <- sub("^Error in parse\\([^\n]*?\\): (?:<text>|Cell In\\[[0-9]+\\]):([0-9]+):([0-9]+): ([^\n]*)", "Error: \\3 (line \\1, column \\2)", text, perl = TRUE)
     text <- sub("^Error in eval\\(expr, envir[^)\n]*\\): ", "Error: ", text) # an older evaluate's
     sub("\\s+$", "", text)
   }
@@ -134,8 +137,14 @@ local({
     compiler::cmpfun(sleep)
   }))
   replace_in_env("evaluate", function(...) {
-    withCallingHandlers(evaluate::evaluate(...), interrupt = function(condition) hand_on(0))
+    cell <- sprintf("Cell In[%d]", executor$execution_count)
+    withCallingHandlers(evaluate::evaluate(..., filename = cell), interrupt = function(condition) hand_on(0))
   }, parent.env(asNamespace("IRkernel")))
+
+  # A newer evaluate drops what tells the lines of a cell.
+  if (exists("removeSource", parent.env(asNamespace("evaluate")), inherits = FALSE)) {
+    replace_in_env("removeSource", identity, parent.env(asNamespace("evaluate")))
+  }
 
   kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
   executor <- kernel$executor
