@@ -81,10 +81,14 @@ func TestBashShowsNoPrompt(t *testing.T) {
 		{"set -e; shell=$$", ""},
 		{"PS1='one '; kill -INT $$", "\n"},
 		{"echo $((shell == $$))", "1\n"},
+		{"set +e -x; echo traced", "++ echo traced\ntraced\n"},
 	} {
 		if text, _ := k.Try(tt.code); text != tt.text {
 			t.Errorf("%s: %q", tt.code, text)
 		}
+	}
+	if text, _ := k.Try("echo again"); !strings.HasSuffix(text, "\n++ echo again\nagain\n") || strings.Contains(text, "printf") {
+		t.Errorf("traced: %q", text)
 	}
 }
 

@@ -96,7 +96,7 @@ class BashKernel(TerminalKernel):
         self.program.write(line.encode() + self.mark(run))
 
     def mark(self, run):
-        return b"builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty\n'
+        return b"{ builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty; } 2>/dev/null\n'
 
     def nudge(self, run):
         self.program.write(self.mark(run))
