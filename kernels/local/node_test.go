@@ -168,3 +168,63 @@ func TestNodeKeepsItsOwnNames(t *testing.T) {
 	b.Interrupted("for (;;);")
 	b.Want("process(7)", "7")
 }
+
+// What Node writes into promises and timers, to know whose they are, is not shown.
+func TestNodeShowsPromisesAsTheyAre(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want("async function load() { return [1, 2] }\nconst res = { data: load() }; res", "{ data: Promise { [ 1, 2 ] } }")
+	if text := b.Run("console.log(load(), new Promise(() => {})); console.log(setTimeout(() => {}, 1))"); !strings.HasPrefix(text, "Promise { [ 1, 2 ] } Promise { <pending> }\nTimeout {") || strings.Contains(text, "kResourceStore") {
+		t.Errorf("printed: %s", text)
+	}
+	b.Want("let late = ''; await new Promise(r => setTimeout(() => { late = 'is told'; r() }, 10)); late", "'is told'") // and goes on as it did
+	b.Want("await Promise.all([load(), load()])", "[ [ 1, 2 ], [ 1, 2 ] ]")
+}
+
+// A cell that has failed leaves no names behind that it did not get to.
+func TestNodeDeclaresNothingThatFailed(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want("let before = 1, empty; before", "1")
+	b.Fail("import missing from 'nope-mod'")
+	b.Fail("const got = 5, failed = nothing.here, never = 6")
+	b.Fail("before = 2; empty = undefined; null.x")
+	for name, want := range map[string]string{"missing": "", "failed": "", "never": "", "got": "5", "before": "2"} {
+		if want != "" {
+			b.Want(name, want)
+		} else if _, kind, _ := b.Fail(name); kind != "ReferenceError" {
+			t.Errorf("%s: %s", name, kind)
+		}
+	}
+	b.Want("typeof empty", "'undefined'")
+	b.Want("'empty' in globalThis", "true")
+}
+
+// Files of TypeScript are imported as TypeScript would, from cells and from each other, and their errors have their lines.
+func TestTypeScriptImportsFiles(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "typescript")
+	spec.Argv = append(spec.Argv, "--types", "off")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want(`const { writeFileSync, mkdirSync } = require('fs')
+mkdirSync('lib')
+writeFileSync('lib/util.ts', "import { two } from './two.js'\nexport { E } from './two'\n\nexport const add = (a: number, b: number): number => a + b + two\nexport function bad(x: string): never {\n  throw new Error(x)\n}\n")
+writeFileSync('lib/two.ts', 'export const two: number = 2; export enum E { A = 1 }')
+writeFileSync('main.ts', "import { add } from './lib/util.ts'\nexport const total: number = add(1, 1)\n")
+writeFileSync('old.cts', 'const n: number = 3; module.exports = { n }')
+writeFileSync('broken.ts', 'const = 1')`, "")
+	b.Want("import { add, E } from './lib/util.ts'\nadd(1, 2) + E.A", "6")
+	b.Want("import { add as again } from './lib/util'\nagain(0, 0)", "2")
+	b.Want("require('./old.cts').n", "3")
+	b.Want("await this['cellblock run'](`/workspace/main.ts`); total", "4")
+	if _, name, trace := b.Fail("import { bad } from './lib/util.js'\nbad('it is')"); name != "Error" || !strings.Contains(strings.Join(trace, "\n"), "util.ts:6") {
+		t.Errorf("%s, %q", name, trace)
+	}
+	if _, name, trace := b.Fail("import './broken.ts'"); name != "SyntaxError" || !strings.Contains(strings.Join(trace, "\n"), "broken.ts, line 1") {
+		t.Errorf("%s, %q", name, trace)
+	}
+	if _, name, trace := b.Fail("import './nothere'"); name != "Error" || !strings.Contains(strings.Join(trace, "\n"), "Cannot find module") {
+		t.Errorf("%s, %q", name, trace)
+	}
+	b.Want("namespace Geo { export const pi = 3.14 }\nGeo.pi", "3.14")
+	b.Want("namespace G {export const x = 1}\nlet z = 1\nz", "1")
+}

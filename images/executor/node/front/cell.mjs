@@ -116,9 +116,10 @@ class Cell {
     }
   }
 
-  // last is the last statement that does something.
+  // last is the last statement that does something. A namespace of TypeScript has a var behind all others.
   #last() {
-    return this.#program.body.findLast(({ type }) => type !== 'EmptyStatement' && type !== 'FunctionDeclaration')
+    return this.#program.body.findLast(({ type, kind, declarations }) =>
+      type !== 'EmptyStatement' && type !== 'FunctionDeclaration' && !(kind === 'var' && declarations.every(({ init }) => !init)))
   }
 
   // shows tells whether the cell's value is for showing. That of a write is of no interest after what was written.

@@ -6,6 +6,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import vm from 'node:vm'
 import { Object, String, SyntaxError, process } from './intrinsics.mjs'
+import { followTypeScript, requireTypeScript } from './typescript.mjs'
 
 const loader = vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
 
@@ -17,6 +18,7 @@ export class Modules {
     // That the loader is experimental is for us to know.
     const warn = process.emitWarning
     process.emitWarning = (warning, ...rest) => String(warning).startsWith('vm.USE_MAIN_CONTEXT_DEFAULT_LOADER') || warn.call(process, warning, ...rest)
+    requireTypeScript()
   }
 
   // follow makes the working directory, which a cell may have changed, the place to look from.
@@ -56,6 +58,7 @@ export class Modules {
   }
 
   async #load(specifier, options) {
+    followTypeScript(specifier)
     let first
     for (const load of this.#importers) {
       try {

@@ -1,5 +1,4 @@
 // Runs what the front hands over, in the main thread: cells, and questions about what they have defined.
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { resolve } from 'node:path'
@@ -8,6 +7,7 @@ import vm from 'node:vm'
 import { INTERRUPT, RUN, VARIABLES } from '../shared.mjs'
 import { asynchronous } from './background.mjs'
 import { installBuiltIns, isBuiltIn } from './builtins.mjs'
+import { cellContext } from './context.mjs'
 import { described, inspection } from './describe.mjs'
 import { bundle, installDisplay } from './display.mjs'
 import { Errors } from './errors.mjs'
@@ -36,7 +36,7 @@ export class Interrupted extends Error {
 export class Runner {
   #front
   #inspector = new Session() // of this thread, for ending what it runs
-  #cells = new AsyncLocalStorage() // the cell that code belongs to, also when it runs later
+  #cells = cellContext()
   #current = null
   #last = null // the one that ran last
   #interrupted = 0 // the number of the last cell that was interrupted before it began
@@ -150,11 +150,20 @@ export class Runner {
   // evaluate runs a cell's scripts and returns its value, or a promise of it.
   #evaluate({ code, functions, names, shows, shift, async, lenient, problem }, filename) {
     if (problem?.final) throw new SyntaxError(problem.message)
-    declare(names)
-    if (functions) this.#script(functions, filename, 0).runInThisContext()
-    const value = this.#script(code, filename, shift).runInThisContext()
-    if (!async) return shows ? value : undefined
-    return then.call(value((specifier, wanted, attributes) => this.#modules.import(specifier, wanted, attributes, lenient)), result => result?.value)
+    const fresh = declare(names)
+    const fail = error => {
+      undeclare(fresh)
+      throw error
+    }
+    try {
+      if (functions) this.#script(functions, filename, 0).runInThisContext()
+      const value = this.#script(code, filename, shift).runInThisContext()
+      if (!async) return shows ? value : undefined
+      const imports = (specifier, wanted, attributes) => this.#modules.import(specifier, wanted, attributes, lenient)
+      return then.call(value(imports), result => result?.value, fail)
+    } catch (error) {
+      return fail(error)
+    }
   }
 
   #script(code, filename, shift) {
@@ -255,12 +264,23 @@ function install(key, value) {
   Object.defineProperty(globalThis, key, { value })
 }
 
-// declare makes sure that a cell can define these names: what Node has made lazy or read-only becomes a plain property.
+// declare makes sure that a cell can define these names: what Node has made lazy or read-only becomes a plain property. It returns
+// those that are new.
 function declare(names) {
+  const fresh = names.filter(name => !(name in globalThis))
   for (const name of names) {
     if (isBuiltIn(Object.getOwnPropertyDescriptor(globalThis, name))) delete globalThis[name]
     const property = Object.getOwnPropertyDescriptor(globalThis, name)
     if (property && 'value' in property && property.writable || property && !property.configurable) continue
     Object.defineProperty(globalThis, name, { value: property && globalThis[name], writable: true, enumerable: true, configurable: true })
+  }
+  return fresh
+}
+
+// undeclare takes away what a cell that has failed did not get to: later cells find that it is not there, and not undefined.
+function undeclare(names) {
+  for (const name of names) {
+    const property = Object.getOwnPropertyDescriptor(globalThis, name)
+    if (property?.configurable && 'value' in property && property.value === undefined) delete globalThis[name]
   }
 }
