@@ -72,11 +72,7 @@ type traceback struct {
 	magic string   // the cell magic that has run last, "%%bash"
 }
 
-var (
-	// What stands between an exception and the one that it led to.
-	linked = regexp.MustCompile(`^(The above exception was the direct cause|During handling of the above exception)`)
-	arrow  = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
-)
+var arrow = regexp.MustCompile(`^(-+> ?\d*|> ?\d+ )`) // no room for dashes before a long number
 
 // add takes one element of a traceback.
 func (t *traceback) add(element string) {
@@ -129,7 +125,7 @@ func running(body []string) []string {
 
 // message takes what is not a frame: the exception itself, or how it is linked to the next.
 func (t *traceback) message(lines []string) {
-	if len(t.frames) == 0 && t.begin >= 0 && linked.MatchString(lines[0]) {
+	if len(t.frames) == 0 && t.begin >= 0 && frames.Link(lines[0]) {
 		if len(t.inner) < maxFrames { // each is compared with all others
 			t.inner = append(t.inner, t.lines[len(t.lines)-1])
 		}

@@ -16,6 +16,8 @@ var (
 	rule   = regexp.MustCompile(`^-{20,}$`)
 	// heading is what stands above the frames.
 	heading = regexp.MustCompile(`^(\S+ +)?Traceback \(most recent call last\):?$`)
+	// link is what stands between an exception and the one that it led to.
+	link    = regexp.MustCompile(`^(The above exception was the direct cause|During handling of the above exception)`)
 	counted = regexp.MustCompile(`^( {0,2}(?:Cell In ?\[|Input In ?\[|File <ipython-input-))(\d+)`)
 )
 
@@ -30,6 +32,9 @@ func Kernel(line string) bool { return kernel.MatchString(line) }
 
 // Ornament tells whether a line only says that a traceback begins.
 func Ornament(line string) bool { return rule.MatchString(line) || heading.MatchString(line) }
+
+// Link tells whether a line stands between an exception and the one that it led to.
+func Link(line string) bool { return link.MatchString(line) }
 
 // Renumbered writes the first line of a frame with another number of its cell, shift more than what it says: after a restart a
 // kernel counts anew, and a session does not.

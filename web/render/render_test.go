@@ -241,3 +241,20 @@ func TestFrameOf(t *testing.T) {
 		t.Error("a document that has no use for modules has a loader of them")
 	}
 }
+
+// Of an exception that led to another each stands behind its own frames, also the one that the headline names.
+func TestChainedErrors(t *testing.T) {
+	made := string(Error(kernels.ExecError{Name: "ValueError", Value: "outer", Traceback: []string{
+		"KeyError Traceback (most recent call last)", "Cell In[1], line 2\n----> 2 g()", "KeyError: 'inner'",
+		"\nThe above exception was the direct cause of the following exception:\n",
+		"ValueError Traceback (most recent call last)", "Cell In[1], line 4\n----> 4 raise", "ValueError: outer",
+	}}, 0))
+	at := 0
+	for _, want := range []string{"<strong>ValueError</strong>: outer", "line 2", "KeyError: &#39;inner&#39;", "The above exception", "line 4", "ValueError: outer"} {
+		n := strings.Index(made[at:], want)
+		if n < 0 {
+			t.Fatalf("no %q behind %d characters of\n%s", want, at, made)
+		}
+		at += n + len(want)
+	}
+}

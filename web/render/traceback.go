@@ -4,6 +4,7 @@ import (
 	"html"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cellblock/internal/frames"
@@ -19,7 +20,10 @@ const maxFrames = 100
 func Error(e kernels.ExecError, shift int) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<div class="error"><p class="error-name">` + headline(e) + `</p>`)
-	t := trace{out: &b, shift: shift, said: bare(e.Name + ": " + message(e))}
+	t := trace{out: &b, shift: shift}
+	if !slices.ContainsFunc(e.Traceback, func(element string) bool { return frames.Link(strings.Trim(element, "\n")) }) {
+		t.said = bare(e.Name + ": " + message(e))
+	}
 	elements := e.Traceback
 	if len(elements) > maxFrames {
 		left := len(elements) - maxFrames
@@ -65,7 +69,7 @@ func bare(line string) string { return strings.TrimRight(line, ": \n") }
 type trace struct {
 	out   *strings.Builder
 	shift int
-	said  string // what the headline says
+	said  string // what the headline says, and need not be said again; empty where an exception led to others, which end with it
 	// folded are the frames of libraries that follow each other.
 	folded []string
 	bytes  int
@@ -84,10 +88,10 @@ func (t *trace) add(element string) {
 	if t.bytes += len(element); len(lines) == 0 || t.bytes > maxText || frames.Kernel(plain[0]) {
 		return
 	}
-	if bare(strings.Join(plain, "\n")) == t.said {
+	if t.said != "" && bare(strings.Join(plain, "\n")) == t.said {
 		return
 	}
-	if last := len(plain) - 1; bare(plain[last]) == t.said { // a syntax error's frame goes on with it
+	if last := len(plain) - 1; t.said != "" && bare(plain[last]) == t.said { // a syntax error's frame goes on with it
 		lines, plain = lines[:last], plain[:last]
 	}
 	if !frames.Begin(plain[0]) {
