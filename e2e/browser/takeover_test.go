@@ -144,6 +144,25 @@ func TestCompletion(t *testing.T) {
 	p.until("document.activeElement.id !== 'code'") // and Tab goes on as everywhere
 }
 
+// What cannot be told while a cell runs is said, and no longer when it has ended.
+func TestExplainWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-helped", "import os, time")
+	p.desk("busy-helped")
+	s.start(t, c, "busy-helped", "while not os.path.exists('go'): time.sleep(0.05)")
+	p.untilText("#state", "busy")
+	p.write("print")
+	p.expects("429")
+	p.key("Tab", shift)
+	p.untilText("#editor-note", "only an idle kernel")
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "busy-helped", "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.until("document.querySelector('#editor-note').textContent === ''")
+}
+
 // A cell that does not end is interrupted, one that asks is answered, and neither a word nor a password is lost on the way.
 func TestInterruptAndAnswer(t *testing.T) {
 	s := shared(t)

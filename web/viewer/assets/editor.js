@@ -70,6 +70,8 @@ function start(id) {
     }
   }
 
+  document.addEventListener('session-idle', () => say('')); // what could not be told while a cell ran can be asked for now
+
   async function recall(by) {
     const code = await attempt(() => earlier.step(by, area.value));
     if (code === undefined) return;

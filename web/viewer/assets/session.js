@@ -22,6 +22,7 @@ for (const [name, node] of Object.entries({bar: document.querySelector('.session
 
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
+  const ended = now.running && !data.running;
   now = data;
   session.dataset.generation = data.generation;
   part('state').textContent = data.queue ? `${data.state}, ${data.queue} waiting` : data.state;
@@ -34,6 +35,7 @@ subscribe(session.dataset.topic, '', (event, data) => {
   part('interrupt')?.setAttribute('aria-disabled', String(!data.running)); // a button that is disabled loses the focus
   part('restart')?.setAttribute('aria-disabled', String(data.state === 'closed'));
   document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
+  if (ended) document.dispatchEvent(new Event('session-idle'));
 });
 
 const interrupt = () => { if (now.running) attempt(() => post(`/s/${id}/interrupt`, {cell: now.running})); };
