@@ -178,6 +178,8 @@ func TestNodeShowsPromisesAsTheyAre(t *testing.T) {
 		t.Errorf("printed: %s", text)
 	}
 	b.Want("let late = ''; await new Promise(r => setTimeout(() => { late = 'is told'; r() }, 10)); late", "'is told'") // and goes on as it did
+	b.Want("Object.freeze(Promise.resolve(1)) instanceof Promise", "true")
+	b.Run("console.log(Object.freeze(load()))")
 	b.Want("await Promise.all([load(), load()])", "[ [ 1, 2 ], [ 1, 2 ] ]")
 }
 

@@ -2,7 +2,7 @@
 // would see it, beside other things of Node's own.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { inspect } from 'node:util'
-import { Object, Promise } from './intrinsics.mjs'
+import { Object, Promise, Reflect } from './intrinsics.mjs'
 
 export function cellContext() {
   const cells = new AsyncLocalStorage()
@@ -15,7 +15,7 @@ export function cellContext() {
   }
   const added = cells.run({}, () => Object.getOwnPropertySymbols(Promise.resolve()))
   Object.defineProperty(Promise.prototype, inspect.custom, { writable: true, configurable: true, value() {
-    for (const symbol of added) if (Object.hasOwn(this, symbol)) Object.defineProperty(this, symbol, { enumerable: false })
+    for (const symbol of added) if (Object.hasOwn(this, symbol)) Reflect.defineProperty(this, symbol, { enumerable: false }) // unless it is frozen
     return this // to be shown as it is
   } })
   return cells

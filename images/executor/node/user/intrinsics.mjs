@@ -2,6 +2,6 @@
 // something else: const { Map } = require('immutable') is for the cells alone.
 export const {
   Array, ArrayBuffer, Atomics, Buffer, Error, JSON, Map, Math,
-  Number, Object, Promise, Set, String, Symbol, SyntaxError, TextDecoder,
+  Number, Object, Promise, Reflect, Set, String, Symbol, SyntaxError, TextDecoder,
   URL, Uint8Array, WeakMap, WeakSet, clearInterval, console, performance, process, setImmediate,
 } = globalThis

@@ -1,14 +1,16 @@
 // Files of TypeScript in the workspace can be imported and required: Node 20 knows none. Types are taken out as those of cells.
 import { readFileSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
+import { SyntaxError, process } from './intrinsics.mjs'
 
 const ours = createRequire(import.meta.url)
+const everywhere = process.argv.includes('typescript') // --language
 let ready = false
 
 // followTypeScript has what is imported from now on be looked through for TypeScript; that takes a thread of Node's own, and so begins
-// with the first file that a cell names.
+// with the first file that a cell names: in the kernel for TypeScript any, as it may stand without its ending.
 export function followTypeScript(specifier) {
-  if (ready || !/^(\.{0,2}\/|file:)/.test(specifier)) return
+  if (ready || !/^(\.{0,2}\/|file:)/.test(specifier) || !everywhere && !/\.[cm]?ts$/.test(specifier)) return
   ready = true
   module.register('./typescript-hooks.mjs', import.meta.url)
 }
