@@ -35,9 +35,9 @@ func TestBashCells(t *testing.T) {
 		{"echo a; false", "a\n", "1"},
 		{"nosuchcommand", "bash: nosuchcommand: command not found\n", "127"},
 		{"printf '\\377\\303\\251\\000|'", "\\xff\u00e9\x00|", ""},
-		// Nobody is asked, and what asks is told so, or finds the end of its input.
-		{"cat; read -p 'name? ' line; echo \"[$line] $?\"", "bash: read: nobody can answer here: put the value into the code\n[] 1\n", ""},
-		{"read line", "bash: read: nobody can answer here: put the value into the code\n", "1"},
+		// Nobody is asked, whoever attends the cell, and what asks is told so, or finds the end of its input.
+		{"cat; read -p 'name? ' line; echo \"[$line] $?\"", "bash: read: Bash cells cannot be answered: put the value into the code\n[] 1\n", ""},
+		{"read line", "bash: read: Bash cells cannot be answered: put the value into the code\n", "1"},
 		{"read a b <<<'1 2'; while read -r c; do echo $a $b $c; done < <(echo 3); read -rd '' d <<<4; echo \"$? $d\"", "1 2 3\n1 4\n", ""},
 		{"while read -ru3 l; do echo $l; done 3<<<5; exec {fd}<<<6; while read -r -u $fd l; do echo $l; done; read -Q 2>/dev/null", "5\n6\n", "2"},
 		{"for i in {1..20}; do read line </dev/tty; done; echo $?", "1\n", ""},

@@ -50,7 +50,7 @@ read() {
   builtin read "$@" || {
     local status=$? word
     for word; do [[ $word != -*u* ]] || return "$status"; done # of another descriptor
-    [[ $status != 1 || ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: nobody can answer here: put the value into the code' >&2
+    [[ $status != 1 || ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: Bash cells cannot be answered: put the value into the code' >&2
     return "$status"
   }
 }
