@@ -26,7 +26,7 @@ func TestRealLadder(t *testing.T) {
 	for _, tt := range []struct{ name, code, said string }{
 		{"sleep", "time.sleep(600)", saidInterrupt},
 		{"a busy loop", "while True: pass", saidInterrupt},
-		{"a NumPy call for minutes", "a = np.random.rand(3500, 3500)\nprint('begun', flush=True)\nnp.linalg.svd(a)", saidRestart},
+		{"a NumPy call for minutes", "print('begun', flush=True)\nnp.linalg.svd(large)", saidRestart},
 		{"NumPy calls in a loop", "while True: np.sort(np.random.rand(100_000))", saidInterrupt},
 		{"a child process", "subprocess.run(['sleep', '600'])", saidInterrupt},
 		{"a child that the kernel waits for deaf", `os.system("trap '' INT; sleep 600; true")`, saidChildren},
@@ -38,7 +38,7 @@ func TestRealLadder(t *testing.T) {
 		{"a C loop that holds the GIL", "import itertools\nmax(itertools.repeat(1))", saidRestart},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w.run("ladder", "import ctypes, os, signal, subprocess, threading, time\nimport numpy as np\nkept = 'here'").expect(t, false)
+			w.run("ladder", "import ctypes, os, signal, subprocess, threading, time\nimport numpy as np\nkept, large = 'here', np.random.rand(3500, 3500)").expect(t, false)
 			began := time.Now()
 			got := w.execute("ladder", tt.code, map[string]any{"timeout_seconds": 2})
 			t.Logf("%v\n%s", time.Since(began).Round(100*time.Millisecond), got)
