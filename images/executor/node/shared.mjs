@@ -13,3 +13,14 @@ export const MOST_UNSENT = 8 << 20
 export const INTERRUPT = 'cellblock interrupt'
 export const VARIABLES = 'cellblock variables'
 export const RUN = 'cellblock run'
+
+// strip takes the types out of TypeScript, with amaro's transformSync: every line and column stays where it is, unless something is code
+// besides, an enum, for example. Then lines may move, as the map tells.
+export function strip(transform, source) {
+  try {
+    return transform(source, { mode: 'strip-only' })
+  } catch (error) {
+    if (error.code !== 'UnsupportedSyntax') throw error
+  }
+  return transform(source, { mode: 'transform', sourceMap: true })
+}

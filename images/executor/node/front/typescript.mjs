@@ -1,7 +1,7 @@
 // TypeScript: its types are taken out as Node itself does it, which keeps every line and column where it is, and are checked
 // apart (types/).
 import { Worker } from 'node:worker_threads'
-import { RUN } from '../shared.mjs'
+import { RUN, strip } from '../shared.mjs'
 
 const MEMORY = 300 // megabytes for the check of types; it needs half
 const PATIENCE = 5000 // milliseconds that a checker which has started may keep a cell from ending
@@ -10,7 +10,7 @@ export class TypeScript {
   #ready = false // whether the checker answers at once: at first it reads all that is known of the language
   #prepare
   #types
-  #strip = null // amaro's function, once loaded
+  #transform // a promise of amaro's function
   #checker = null
   #waiting = new Map()
   #count = 0
@@ -18,7 +18,7 @@ export class TypeScript {
   constructor(prepare, types) {
     this.#prepare = prepare
     this.#types = types
-    this.#strip = import('amaro').then(({ default: { transformSync } }) => transformSync)
+    this.#transform = import('amaro').then(({ default: { transformSync } }) => transformSync)
     if (types !== 'off') this.#startChecker()
   }
 
@@ -59,14 +59,9 @@ export class TypeScript {
 
   // stripped is {code, map}, or {problem}.
   async #stripped(source) {
-    const strip = await this.#strip
+    const transform = await this.#transform
     try {
-      return strip(source, { mode: 'strip-only' })
-    } catch (error) {
-      if (error.code !== 'UnsupportedSyntax') return { problem: problemOf(error, source) }
-    }
-    try {
-      return strip(source, { mode: 'transform', sourceMap: true }) // enum, for example, is code
+      return strip(transform, source)
     } catch (error) {
       return { problem: problemOf(error, source) }
     }
