@@ -31,8 +31,8 @@ func newBackup() *cobra.Command {
 		Use:   "backup DEST",
 		Short: "Copy the data folder while a server runs",
 		Long: `Writes a backup of the data folder: the history with all outputs, as it is at one moment, and the files of all
-workspaces, of those too that a container engine keeps in volumes. Servers may run meanwhile. DEST is a new folder, or a new tar archive when its name ends in .tar, or - for such an archive
-on standard output. To restore: cellblock restore; a server can also be started with that folder as --data-dir.
+workspaces, of those too that a container engine keeps in volumes. Servers may run meanwhile. DEST is a new folder, or a new
+tar archive when its name ends in .tar, or - for such an archive on standard output. To restore: cellblock restore; a server can also be started with that folder as --data-dir.
 
 Keys and tokens are not in it unless --with-secrets is given: without them a server makes new ones, and clients need a new
 token. What runs meanwhile is in it as far as it has got; a file that is written meanwhile may be half of the old and half

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"io"
@@ -116,8 +117,8 @@ func (b *backup) copyFile(f *os.File, name string) (whole bool, err error) {
 		return false, err
 	}
 	content := &exactly{from: f, left: info.Size()}
-	if err := b.out.add(h, content); err != nil {
-		return false, writeError{err}
+	if err := b.write(h, content); err != nil {
+		return false, err
 	}
 	b.count(info.Size())
 	after, err := f.Stat()
@@ -252,7 +253,12 @@ func (b *backup) addEntry(info fs.FileInfo, name, link string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.out.add(h, nil); err != nil {
+	return b.write(h, nil)
+}
+
+// write adds an entry; its error is a writeError.
+func (b *backup) write(h *tar.Header, content io.Reader) error {
+	if err := b.out.add(h, content); err != nil {
 		return writeError{err}
 	}
 	return nil

@@ -32,11 +32,9 @@ func openVolumes(ctx context.Context, cfg *Config, logger *slog.Logger) (volumes
 	if err != nil {
 		return nil, err
 	}
-	host := cfg.Docker.Host
-	if host == "" {
-		if host, _, err = docker.Find(ctx); err != nil && cfg.Provisioner == "auto" {
-			return nil, nil // kernels run in the sandbox
-		}
+	host, _, err := cfg.engineHost(ctx)
+	if err != nil && cfg.Provisioner == "auto" {
+		return nil, nil // kernels run in the sandbox
 	}
 	if err != nil {
 		return nil, err
@@ -116,17 +114,14 @@ func (b *backup) addFromVolume(workspace string, h *tar.Header, content io.Reade
 	case tar.TypeReg:
 		return b.addFileOf(entry, h.Size, content)
 	}
-	if err := b.out.add(entry, nil); err != nil {
-		return writeError{err}
-	}
-	return nil
+	return b.write(entry, nil)
 }
 
 func (b *backup) addFileOf(entry *tar.Header, size int64, content io.Reader) error {
 	entry.Size = size
 	whole := &exactly{from: content, left: size}
-	if err := b.out.add(entry, whole); err != nil {
-		return writeError{err}
+	if err := b.write(entry, whole); err != nil {
+		return err
 	}
 	b.count(size)
 	if whole.short {

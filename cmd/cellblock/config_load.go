@@ -107,8 +107,7 @@ func checkKey(key, origin string, value any, known []string) error {
 	if language, _, ok := strings.Cut(strings.TrimPrefix(key, "languages."), "."); ok && strings.HasPrefix(key, "languages.") {
 		return err.WithHint("A language has languages.%[1]s.idle_timeout and languages.%[1]s.max_life.", language)
 	}
-	below := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, key+".") })
-	if len(below) > 0 {
+	if below := beginning(key+".", known); len(below) > 0 {
 		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
 	}
 	group, last := "", key
@@ -120,10 +119,15 @@ func checkKey(key, origin string, value any, known []string) error {
 			return err.WithHint("Did you mean %q?", near)
 		}
 	}
-	if of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, group) }); len(of) > 0 {
+	if of := beginning(group, known); len(of) > 0 {
 		known = of
 	}
 	return err.WithHint("Known keys: %s.", strings.Join(known, ", "))
+}
+
+// beginning are the keys that begin so.
+func beginning(prefix string, keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
 // fromFile reads the file, and returns which one it is.
@@ -194,10 +198,12 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 	return values, nil
 }
 
+// bare is a variable's name without what all have in common, which would make all alike.
+func bare(name string) string { return strings.TrimPrefix(name, "CELLBLOCK_") }
+
 // unknownVariable is the error of a variable with our prefix that means nothing.
 func unknownVariable(name string, known []string) error {
 	err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
-	bare := func(name string) string { return strings.TrimPrefix(name, "CELLBLOCK_") } // which all have in common, and makes all alike
 	if strings.HasPrefix(bare(name), "MCP_") {
 		return err.WithHint("Its name is %s.", bare(name))
 	}

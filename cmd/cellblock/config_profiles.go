@@ -131,7 +131,7 @@ func nearestProfileVariable(name string) string {
 	}
 	var known []string
 	for _, key := range profileKeys {
-		known = append(known, strings.ToUpper(strings.ReplaceAll(key, ".", "_")))
+		known = append(known, bare(envName(key)))
 	}
 	for at := range rest { // a profile's name may have an underscore, too
 		if rest[at] != '_' || at == 0 {
@@ -173,14 +173,8 @@ func checkProfileKey(key, origin string, value any) error {
 // unknownOf is the error of a key that there is not, of those that begin with a prefix.
 func unknownOf(key, origin, rest, prefix string, known []string) error {
 	err := fault.New(fault.Invalid, "configuration: unknown key %q (%s)", key, origin)
-	var below []string
-	for _, k := range known {
-		if strings.HasPrefix(k, rest+".") {
-			below = append(below, prefix+k)
-		}
-	}
-	if len(below) > 0 {
-		return err.WithHint("It is a group, of %s.", strings.Join(below, ", "))
+	if below := beginning(rest+".", known); len(below) > 0 {
+		return err.WithHint("It is a group, of %s.", prefix+strings.Join(below, ", "+prefix))
 	}
 	if near := nearest.Of(rest, known); near != "" {
 		return err.WithHint("Did you mean %q?", prefix+near)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -282,12 +283,9 @@ func missingKernels(set *images.Set) []string {
 }
 
 func (d doctor) docker(ctx context.Context) (*docker.Provisioner, string, error) {
-	host, kind := d.cfg.Docker.Host, "engine"
-	if host == "" {
-		var err error
-		if host, kind, err = docker.Find(ctx); err != nil {
-			return nil, "", err
-		}
+	host, kind, err := d.cfg.engineHost(ctx)
+	if err != nil {
+		return nil, "", err
 	}
 	runDir, err := os.MkdirTemp("", "cb")
 	if err != nil {
@@ -302,7 +300,7 @@ func (d doctor) docker(ctx context.Context) (*docker.Provisioner, string, error)
 		Host: host, Installation: "doctor", RunDir: runDir, Shim: shim, UID: d.cfg.KernelUID, GID: d.cfg.KernelGID,
 		MountRoots: d.cfg.MountRoots, AllowUnenforced: d.cfg.AllowUnenforced, Logger: d.logger,
 	})
-	return p, kind + " at " + host, err
+	return p, cmp.Or(kind, "engine") + " at " + host, err
 }
 
 func (d doctor) sandbox(ctx context.Context) finding {

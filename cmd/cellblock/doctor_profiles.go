@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -29,7 +28,9 @@ func (d doctor) profiles(ctx context.Context) finding {
 			return err
 		})
 		if err != nil {
-			f.err = cmp.Or(f.err, error(fault.New(fault.Unavailable, "sessions of the profile %s cannot be had here: %w", name, err).WithHint("%s", fault.Hint(err))))
+			if f.err == nil {
+				f.err = fault.New(fault.Unavailable, "sessions of the profile %s cannot be had here: %w", name, err).WithHint("%s", fault.Hint(err))
+			}
 			f.notes = append(f.notes, strings.TrimSuffix(fmt.Sprintf("NOT HERE: %s: %v. %s", name, err, fault.Hint(err)), " "))
 			continue
 		}

@@ -96,6 +96,14 @@ func sandboxHint(keys []string) string {
 	return fmt.Sprintf("To run kernels in the sandbox, %s, or use --provisioner local.", strings.Join(ways, " and "))
 }
 
+// engineHost is the container engine of the configuration, or, where that names none, the one that is found, and of which kind that is.
+func (c *Config) engineHost(ctx context.Context) (host, kind string, err error) {
+	if c.Docker.Host != "" {
+		return c.Docker.Host, "", nil
+	}
+	return docker.Find(ctx)
+}
+
 func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.Logger) (*backend, error) {
 	shim, err := findShim(cfg.Shim)
 	if err != nil {
@@ -105,13 +113,13 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	if err != nil {
 		return nil, err
 	}
-	host, where := cfg.Docker.Host, "containers of "+cfg.Docker.Host
-	if host == "" {
-		found, kind, err := docker.Find(ctx)
-		if err != nil {
-			return nil, err
-		}
-		host, where = found, kind+" containers"
+	host, kind, err := cfg.engineHost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	where := "containers of " + host
+	if kind != "" {
+		where = kind + " containers"
 	}
 	p, err := docker.New(docker.Config{
 		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Installation: installation, Slot: slot,

@@ -126,7 +126,13 @@ func emptyFolder(folder string) error {
 		return err
 	}
 	away := folder + ".moved"
-	if err := errors.Join(os.RemoveAll(away), os.Rename(folder, away), os.Mkdir(folder, info.Mode().Perm())); err != nil {
+	if err := os.RemoveAll(away); err != nil {
+		return err
+	}
+	if err := os.Rename(folder, away); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, info.Mode().Perm()); err != nil {
 		return err
 	}
 	_ = os.RemoveAll(away) // or the next one does
