@@ -187,6 +187,12 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"plain over html", []kernels.Output{display("text/html", "<table><tr><td>1</td></tr></table>", "text/plain", "   a\n0  1")}, text("   a\n0  1")},
 		{"html when plain says nothing", []kernels.Output{display("text/html", "<h1>T</h1><p>a <b>b</b></p><ul><li>c<li>d</ul><table><tr><th>x<th>y<tr><td>1<td>2</table><script>no()</script>",
 			"text/plain", "<IPython.core.display.HTML object>")}, text("T\na b\n- c\n- d\nx | y\n1 | 2")},
+		{"a table of groups", []kernels.Output{display("text/html", `<table><thead><tr><th class="blank">&nbsp;</th><th>&nbsp;</th><th colspan="2">v</th></tr><tr><th>g</th><th>h</th><th>sum</th><th>mean</th></tr></thead>
+			<tbody><tr><th rowspan="2">A</th><th>x</th><td>1</td><td>2</td></tr><tr><th>y</th><td>3</td><td>4<br>5</td></tr><tr><th>B</th><th>x</th><td><p>6</p></td><td></td></tr></tbody></table>after`)},
+			text(" |  | v | \ng | h | sum | mean\nA | x | 1 | 2\n | y | 3 | 4 / 5\nB | x | 6 | \nafter")},
+		{"a row that ends before a cell from above", []kernels.Output{display("text/html", `<table><tr><td>a<td rowspan=2>b<tr><td>c<tr><td>d<td>e</table>`)}, text("a | b\nc | \nd | e")},
+		{"a table in a table", []kernels.Output{display("text/html", `<table><tr><td><table><tr><td>1<td>2</tr><tr><td>3<td>4</table></td></tr><tr><td><table><tr><td>5</table><td>6</table>`)}, text("1 | 2\n3 | 4\n5 | 6")},
+		{"cells without a table", []kernels.Output{display("text/html", `<td>a</td><td>b</td></table></tr>c`)}, text("a b\nc")},
 		{"only html", []kernels.Output{display("text/html", "<p>a &lt; b</p>")}, text("a < b")},
 		{"widget", []kernels.Output{display("application/vnd.jupyter.widget-view+json", map[string]any{"model_id": "x"}, "text/plain", "IntSlider(value=3)")}, text("IntSlider(value=3)")},
 		{"nothing readable", []kernels.Output{display("application/vnd.plotly.v1+json", map[string]any{"data": 1})}, text("[not shown: application/vnd.plotly.v1+json, 10 bytes; make it a PNG, with matplotlib for example, to see it]")},

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -10,20 +11,22 @@ import (
 // htmlText reduces HTML to the text that a browser would show, with its lines, lists and tables. It is for outputs that
 // have no plainer form.
 func htmlText(source string) string {
-	w := htmlWriter{}
+	w := htmlWriter{flow: newFlow(), blanks: len(source)}
 	z := html.NewTokenizer(strings.NewReader(source))
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
 			w.player("")
-			return strings.TrimSpace(w.b.String())
+			w.closeTables(0)
+			return strings.Trim(w.b.String(), "\n") // a table's first row may begin with an empty cell
 		case html.TextToken:
 			w.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, attributes := z.TagName()
 			tag := atom.Lookup(name)
-			w.open(tag)
-			w.medium(tag, addressIn(z, attributes))
+			a := attributesOf(z, attributes)
+			w.open(tag, a)
+			w.medium(tag, a.source)
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			w.close(atom.Lookup(name))
@@ -33,14 +36,23 @@ func htmlText(source string) string {
 
 // htmlWriter joins texts as a browser lays them out: runs of white space are one space, blocks are lines.
 type htmlWriter struct {
-	b        strings.Builder
-	space    bool      // white space is due before the next word
-	newlines int       // line ends at the end of b
-	silent   int       // depth of elements that show nothing
-	pre      int       // depth of elements that keep white space
-	cell     bool      // the row has a cell already
-	waiting  atom.Atom // a player whose address is not known yet; 0 for none
+	flow
+	silent  int          // depth of elements that show nothing
+	waiting atom.Atom    // a player whose address is not known yet; 0 for none
+	tables  []*htmlTable // those that are open, the innermost last
+	blanks  int          // columns that cells may yet span: short HTML must not make a long text
 }
+
+// flow is a text that is being laid out: the page's, or a table cell's.
+type flow struct {
+	b        *strings.Builder
+	space    bool // white space is due before the next word
+	newlines int  // line ends at the end of b
+	bare     bool // b ends with a mark that has its space already
+	pre      int  // depth of elements that keep white space
+}
+
+func newFlow() flow { return flow{b: new(strings.Builder)} }
 
 func (w *htmlWriter) text(s string) {
 	switch {
@@ -53,7 +65,7 @@ func (w *htmlWriter) text(s string) {
 	words := strings.Fields(s)
 	w.space = w.space || strings.TrimLeft(s, " \t\r\n") != s
 	for _, word := range words {
-		if w.space && w.b.Len() > 0 && w.newlines == 0 {
+		if w.space && w.b.Len() > 0 && w.newlines == 0 && !w.bare {
 			w.write(" ")
 		}
 		w.write(word)
@@ -64,7 +76,7 @@ func (w *htmlWriter) text(s string) {
 
 func (w *htmlWriter) write(s string) {
 	w.b.WriteString(s)
-	w.newlines = len(s) - len(strings.TrimRight(s, "\n"))
+	w.newlines, w.bare = len(s)-len(strings.TrimRight(s, "\n")), false
 }
 
 // line begins a new line, unless the text is at the start of one.
@@ -75,7 +87,7 @@ func (w *htmlWriter) line() {
 	}
 }
 
-func (w *htmlWriter) open(tag atom.Atom) {
+func (w *htmlWriter) open(tag atom.Atom, a htmlAttributes) {
 	switch tag {
 	case atom.Script, atom.Style, atom.Head, atom.Template:
 		w.silent++
@@ -88,17 +100,17 @@ func (w *htmlWriter) open(tag atom.Atom) {
 	case atom.Li:
 		w.line()
 		w.write("- ")
-		w.newlines = 1 // no space before the item's text
-	case atom.Tr:
+		w.bare = true
+	case atom.Table:
 		w.line()
-		w.cell = false
+		w.tables = append(w.tables, &htmlTable{})
+	case atom.Thead, atom.Tbody, atom.Tfoot, atom.Caption:
+		w.closeRow()
+		w.line()
+	case atom.Tr:
+		w.openRow()
 	case atom.Td, atom.Th:
-		w.space = false
-		if w.cell {
-			w.write(" | ")
-			w.newlines = 1
-		}
-		w.cell = true
+		w.openCell(a)
 	default:
 		if isBlock(tag) {
 			w.line()
@@ -148,20 +160,30 @@ func isPlayer(tag atom.Atom) bool { return tag == atom.Audio || tag == atom.Vide
 // maxSource is the longest address that is told, in characters.
 const maxSource = 200
 
-// addressIn is the address in the attributes of the element that a tokenizer has just read; empty for none, and for content that stands
-// for itself (data:).
-func addressIn(z *html.Tokenizer, more bool) string {
+// htmlAttributes are those of an element's that change its text.
+type htmlAttributes struct {
+	source        string // where it is; empty for none, and for content that stands for itself (data:)
+	columns, rows int    // what a cell spans; 0 for one
+}
+
+// attributesOf reads those of the element that a tokenizer has just read.
+func attributesOf(z *html.Tokenizer, more bool) htmlAttributes {
+	var a htmlAttributes
 	for more {
 		var name, value []byte
-		if name, value, more = z.TagAttr(); string(name) != "src" {
-			continue
+		name, value, more = z.TagAttr()
+		switch string(name) {
+		case "src":
+			if address := strings.TrimSpace(string(value)); !strings.HasPrefix(strings.ToLower(address), "data:") {
+				a.source = cutMiddle(address, maxSource)
+			}
+		case "colspan":
+			a.columns, _ = strconv.Atoi(strings.TrimSpace(string(value)))
+		case "rowspan":
+			a.rows, _ = strconv.Atoi(strings.TrimSpace(string(value)))
 		}
-		if address := strings.TrimSpace(string(value)); !strings.HasPrefix(strings.ToLower(address), "data:") {
-			return cutMiddle(address, maxSource)
-		}
-		return ""
 	}
-	return ""
+	return a
 }
 
 // media are the elements that a browser shows and a text cannot.
@@ -179,6 +201,14 @@ func (w *htmlWriter) close(tag atom.Atom) {
 	case atom.Pre:
 		w.pre = max(0, w.pre-1)
 		w.line()
+	case atom.Table:
+		w.closeTables(len(w.tables) - 1)
+		w.line()
+	case atom.Thead, atom.Tbody, atom.Tfoot, atom.Caption, atom.Tr:
+		w.closeRow()
+		w.line()
+	case atom.Td, atom.Th:
+		w.closeCell()
 	default:
 		if isBlock(tag) {
 			w.line()
@@ -188,8 +218,8 @@ func (w *htmlWriter) close(tag atom.Atom) {
 
 func isBlock(tag atom.Atom) bool {
 	switch tag {
-	case atom.P, atom.Div, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Li, atom.Table,
-		atom.Tr, atom.Thead, atom.Tbody, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Blockquote, atom.Dl,
+	case atom.P, atom.Div, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Li,
+		atom.Section, atom.Article, atom.Header, atom.Footer, atom.Blockquote, atom.Dl,
 		atom.Dt, atom.Dd, atom.Hr, atom.Form, atom.Figure, atom.Details, atom.Summary:
 		return true
 	}

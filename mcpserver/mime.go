@@ -43,7 +43,7 @@ func bundleText(data mimeBundle, kept string) string {
 	if text != "" && !IsPlaceholder(text) {
 		return joinLines(text, unreadable(data, isChart, kept))
 	}
-	if html := htmlText(mimeText(data["text/html"])); html != "" {
+	if html := htmlText(mimeText(data["text/html"])); strings.TrimSpace(html) != "" {
 		return joinLines(plain(html), unreadable(data, isChart, kept))
 	}
 	if svg := mimeText(data["image/svg+xml"]); svg != "" && utf8.RuneCountInString(svg) <= maxSVG {

@@ -1,0 +1,123 @@
+package mcpserver
+
+import (
+	"slices"
+	"strings"
+)
+
+// htmlTable is a table of which a row after the other is laid out (HTML, "Forming a table"): a cell stands under its heading, also
+// where others reach over columns or rows.
+type htmlTable struct {
+	outer flow     // what the table stands in, while a cell is open
+	row   []string // the texts of the open row's cells
+	down  []int    // by column, the rows that a cell from above still reaches into
+	inRow bool
+	open  bool // a cell is being laid out
+	last  htmlAttributes
+}
+
+// table is the innermost one; nil outside of any, where rows and cells mean nothing.
+func (w *htmlWriter) table() *htmlTable {
+	if len(w.tables) == 0 {
+		return nil
+	}
+	return w.tables[len(w.tables)-1]
+}
+
+// openRow ends the row before, as HTML may leave that out.
+func (w *htmlWriter) openRow() {
+	w.closeRow()
+	if t := w.table(); t != nil {
+		t.inRow = true
+	}
+}
+
+func (w *htmlWriter) openCell(a htmlAttributes) {
+	w.closeCell()
+	t := w.table()
+	if t == nil {
+		w.space = true
+		return
+	}
+	t.inRow, t.open, t.last = true, true, a
+	w.reach(t)
+	t.outer, w.flow = w.flow, newFlow()
+}
+
+// closeCell puts the open cell into its row. What it spans stays blank, as in the tables that libraries print.
+func (w *htmlWriter) closeCell() {
+	t := w.table()
+	if t == nil || !t.open {
+		return
+	}
+	text := strings.TrimSpace(w.b.String())
+	w.flow, t.open = t.outer, false
+	t.add(text, t.last.rows)
+	for range t.last.columns - 1 {
+		if !w.blank() {
+			return
+		}
+		t.add("", t.last.rows)
+	}
+}
+
+// add puts a cell of so many rows at the end of the open row.
+func (t *htmlTable) add(text string, rows int) {
+	column := len(t.row)
+	if column == len(t.down) {
+		t.down = append(t.down, 0)
+	}
+	t.down[column] = max(0, rows-1)
+	t.row = append(t.row, text)
+}
+
+// reach leaves the next columns blank into which cells reach from above.
+func (w *htmlWriter) reach(t *htmlTable) {
+	for len(t.row) < len(t.down) && t.down[len(t.row)] > 0 && w.blank() {
+		t.add("", t.down[len(t.row)])
+	}
+}
+
+// blank takes a column that is spanned from those that may be.
+func (w *htmlWriter) blank() bool {
+	w.blanks--
+	return w.blanks >= 0
+}
+
+// closeRow writes the row as a line.
+func (w *htmlWriter) closeRow() {
+	w.closeCell()
+	t := w.table()
+	if t == nil || !t.inRow {
+		return
+	}
+	w.reach(t)
+	for column := len(t.row); column < len(t.down); column++ { // a short row
+		t.down[column] = max(0, t.down[column]-1)
+	}
+	w.line()
+	if row := t.text(); row != "" {
+		w.write(row)
+	}
+	w.line()
+	t.row, t.inRow = t.row[:0], false
+}
+
+// text is the open row's. The lines of a cell are parts of the row's, unless it is the only one with text: pages are laid out so.
+func (t *htmlTable) text() string {
+	if all := strings.Join(t.row, ""); slices.Contains(t.row, all) && strings.Contains(all, "\n") {
+		return all
+	}
+	for i, cell := range t.row {
+		t.row[i] = strings.ReplaceAll(cell, "\n", " / ")
+	}
+	return strings.Join(t.row, " | ")
+}
+
+// closeTables closes all but the n outermost tables.
+func (w *htmlWriter) closeTables(n int) {
+	for len(w.tables) > max(n, 0) {
+		w.closeRow()
+		w.tables = w.tables[:len(w.tables)-1]
+	}
+}
