@@ -42,6 +42,9 @@ var pythonInput string
 //go:embed python_packages.py
 var pythonPackages string
 
+//go:embed python_commands.py
+var pythonCommands string
+
 //go:embed python_json.py
 var pythonJSON string
 
@@ -64,7 +67,7 @@ var pythonKernel string
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
 	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonTraces, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPackages, pythonJSON, pythonPace, pythonPages, pythonPlots, pythonValues, pythonKernel,
+	pythonInput, pythonPackages, pythonCommands, pythonJSON, pythonPace, pythonPages, pythonPlots, pythonValues, pythonKernel,
 }, "\n\n")
 
 // pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It

@@ -2,8 +2,13 @@
 # the traceback of some earlier error; older ones leave out an exception's notes.
 import builtins
 import codeop
+import contextlib
 import difflib
 import inspect
+import itertools
+import os
+import pkgutil
+import re
 import sys
 import traceback
 import warnings
@@ -41,7 +46,7 @@ class InspectOnce:
         return self.modules[file]
 
 
-SHOWN = 40  # columns of a DataFrame, and characters of the name of one
+SHOWN = 40  # labels, and characters of the name of one
 GUESSED = 1000  # names that a wrong one is compared with
 LONG = 10_000  # lines of a file that takes seconds to parse
 
@@ -63,8 +68,21 @@ def read_by_lines(source):
     source.__init__, source.code_qualname = read_lines, qualified_name
 
 
+def speak(value):
+    # Some exceptions have code of their own for what they say, and it fails. Nobody gets on with these, ipykernel's reply neither.
+    try:
+        str(value)
+    except Exception as err:
+        kind, why = type(value), type(err).__name__
+        said = f"<what it says is not known: {kind.__name__}.__str__ raised {why}>"
+        with contextlib.suppress(TypeError):
+            value.__class__ = type(kind.__name__, (kind,), {"__str__": lambda _: said, "__module__": kind.__module__})
+
+
 def suggestion(value, tb):
     # What Python itself adds to such an error where it prints one: ". Did you mean: 'head'?"
+    if isinstance(value, (ModuleNotFoundError, FileNotFoundError)):
+        return guess(value, tb)
     if not isinstance(value, (AttributeError, ImportError, NameError)):
         return ""
     try:
@@ -76,11 +94,28 @@ def suggestion(value, tb):
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
 
 
+NOT_IN_MODULE = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")  # a name of its own the exception has since 3.12
+NEAR = 0.75  # of difflib: what is less like a name is another one
+ALIKE = 0.85  # for modules and files, of which most that are not there are simply not there
+
+
 def guess(value, tb):
-    # Before 3.12, Python guesses names only where it prints an error itself; which name it was, and of what, it says since 3.10.
-    name = getattr(value, "name", None)
+    # Of modules and files, Python guesses no names; of others before 3.12 only where it prints an error itself. Which name it was, and of
+    # what, it says since 3.10.
+    name, near = getattr(value, "name", None), NEAR
     try:
-        if isinstance(value, AttributeError) and name:
+        if isinstance(value, FileNotFoundError):
+            if working_directory_is_gone():
+                return ". The working directory has been deleted: os.chdir() to another one first"
+            folder, name = os.path.split(os.fspath(value.filename))
+            with os.scandir(folder or ".") as entries:
+                among, near = [entry.name for entry in itertools.islice(entries, GUESSED)], ALIKE
+        elif isinstance(value, ModuleNotFoundError):
+            among, near = modules_beside(name), ALIKE
+        elif isinstance(value, ImportError):
+            name, module = NOT_IN_MODULE.match(str(value)).groups()
+            among = dir(sys.modules[module])
+        elif isinstance(value, AttributeError) and name:
             among = dir(value.obj)
         elif isinstance(value, NameError) and name:
             frame = [step.tb_frame for step in steps(tb)][-1]
@@ -88,51 +123,94 @@ def guess(value, tb):
         else:
             return ""
         among = [one for one in among if isinstance(one, str) and one != name and one.startswith("_") == name.startswith("_")]
-        near = difflib.get_close_matches(name, among[:GUESSED], 1, 0.75)
+        near = difflib.get_close_matches(name, among[:GUESSED], 1, near)
     except Exception:
-        return ""  # the object's own code has run, to say what it has
+        return ""  # the object's own code has run, to say what it has, or it has no name
     return f". Did you mean: {near[0]!r}?" if near else ""
+
+
+def working_directory_is_gone():
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def modules_beside(name):
+    # Those that can be imported from the same package, or at all.
+    package, dot, _ = name.rpartition(".")
+    there = pkgutil.iter_modules(sys.modules[package].__path__ if package else None)
+    return [package + dot + module.name for module in there] + ([] if package else list(sys.builtin_module_names))
+
+
+REMOTE = "RemoteTraceback"  # how multiprocessing, concurrent.futures and joblib call what they send of a worker's error
+
+
+def without_workers(text, compiler):
+    # Of the traceback of a worker, what has run there for the user.
+    blocks, library = [], []
+    for line in text.strip('"\n').splitlines():
+        if line.startswith("  File "):
+            blocks.append([])
+            library.append(LIBRARY.match(line.partition('"')[2]))
+        if not line.startswith(" "):
+            blocks.append([])
+            library.append(None)
+        blocks[-1].append(line)
+    kept = [block for block, left_out in zip(blocks, library) if not left_out]
+    lines = [line for block in kept for line in block if not line.startswith("Traceback (most recent")]
+    return CELL_FILE.sub(lambda file: "<cell>" if file[0] in getattr(compiler, "_filename_map", ()) else file[0], "\n".join(lines))
 
 
 # What of pandas looks for columns, not for rows: a label that these do not find is the name of one.
 FINDS_COLUMNS = {
     "__getitem__", "__delitem__", "__getattr__", "_get_item_cache", "_get_item", "_get_label_or_level_values", "get_grouper", "set_index",
-    "normalize_dictlike_arg", "pivot_table", "dropna", "duplicated", "_set_grouper", "query", "eval",
+    "normalize_dictlike_arg", "pivot_table", "dropna", "duplicated", "_set_grouper", "query", "eval", "__call__",
 }
+PARENTS = {"DataFrameGroupBy": "obj", "PlotAccessor": "_parent"}  # what has a DataFrame, and as what
+NARROWS = {"pivot_table", "__call__"}  # these go on with some of the columns
 
 
-def table_without(step, frame):
-    # The DataFrame in which this frame of pandas has looked for a column, or that of a group.
+FINDS_LABELS = {"__getitem__", "__delitem__", "_get_value"}  # of a Series
+
+
+def asked_by(step, frame, series):
+    # The DataFrame in which this frame of pandas has looked for a column, or that of a group or a plot; or the Series.
     known, does = step.tb_frame.f_locals, step.tb_frame.f_code.co_name
     axis = known.get("axis")
     for one in map(known.get, ("self", "obj", "data")):
-        if type(one).__name__ == "DataFrameGroupBy" and type(one).__module__.startswith("pandas."):
-            one = vars(one).get("obj")
+        if type(one).__module__.startswith("pandas.") and type(one).__name__ in PARENTS:
+            one = vars(one).get(PARENTS[type(one).__name__])
         if type(one) is frame:
             found = axis is one.columns if does == "_drop_axis" else does in FINDS_COLUMNS and not (type(axis) is int and axis == 1)
             return one if found else None
+        if type(one) is series and does in FINDS_LABELS:
+            return one if all(type(label) is str for label in one.index[:SHOWN]) else None  # numbers are many, and guessed easily
     return None
 
 
-def columns(value, tb):
-    # What to write instead of a column that is not there. Whoever reads the error has often not seen the data.
-    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+def labels(value, tb):
+    # What to write instead of a column that is not there, or of a Series' label. Whoever reads the error has often not seen the data.
+    pandas = sys.modules.get("pandas")
+    frame, series = getattr(pandas, "DataFrame", None), getattr(pandas, "Series", None)
     if frame is None or type(value) not in (KeyError, AttributeError) and type(value).__name__ != "UndefinedVariableError":
         return []
     asked, narrows = None, False
     for step in steps(tb):
         if not LIBRARY.match(step.tb_frame.f_code.co_filename):
             asked, narrows = None, False  # what a user's function does not find, which pandas has called, is something else
-        elif not narrows and (table := table_without(step, frame)) is not None:
-            asked, narrows = table, step.tb_frame.f_code.co_name == "pivot_table"  # it goes on with the columns that are there
+        elif not narrows and (table := asked_by(step, frame, series)) is not None:
+            asked, narrows = table, step.tb_frame.f_code.co_name in NARROWS
     if asked is None:
         return []
+    among, whose = (asked.columns, "DataFrame's columns") if type(asked) is frame else (asked.index, "Series' labels")
     try:
-        names = [repr(name)[:SHOWN] for name in asked.columns[:SHOWN]]
+        names = [repr(name)[:SHOWN] for name in among[:SHOWN]]
     except Exception:
         return []  # a name's own code has run
-    left = asked.shape[1] - len(names)
-    return [f"The DataFrame's columns: {', '.join(names)}" + (f" and {left} more" if left else "")]
+    left = len(among) - len(names)
+    return [f"The {whose}: {', '.join(names)}" + (f" and {left} more" if left else "")]
 
 
 def warnings_of_cells(compiler):
@@ -157,9 +235,16 @@ def show_whole_errors(shell):
     warnings_of_cells(shell.compile)
     ultratb.FAST_THRESHOLD = float("inf")  # lines from which on IPython tells less of all frames, as files took long to read
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
+    name_and_say = shell.InteractiveTB.format_exception
+
+    def format_exception(etype, value):
+        if type(value).__name__.endswith(REMOTE) and isinstance(getattr(value, "tb", None), str):
+            return [f"{type(value).__name__}:\n{without_workers(value.tb, shell.compile)}"]
+        return name_and_say(etype, value)
 
     def with_notes(etype, value, tb=None, *args, **options):
         for one in chained(value):
+            speak(one)
             BaseException.with_traceback(one, without_kernel(one.__traceback__))
         ultratb.inspect = InspectOnce()
         lines = describe(etype, value, without_kernel(tb), *args, **options)
@@ -168,12 +253,13 @@ def show_whole_errors(shell):
             if COLOUR.sub("", lines[i]).endswith(f"{etype.__name__}: {value}"):
                 lines[i] += more
                 break
-        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)] + ([] if more else columns(value, tb))
+        notes = [note for note in getattr(value, "__notes__", None) or () if isinstance(note, str)] + ([] if more else labels(value, tb))
         return lines + [note for note in notes if note not in lines and note not in lines[-1]]
 
     def members(of, path=""):
         for i, value in enumerate(of.exceptions[:MOST], 1):
             yield f"Sub-exception {path}{i} of {len(of.exceptions)}:"
+            speak(value)
             if value.__traceback__ is None:
                 yield f"{type(value).__name__}: {value}"
             else:
@@ -186,7 +272,10 @@ def show_whole_errors(shell):
     def showtraceback(exc_tuple=None, filename=None, tb_offset=None, exception_only=False, running_compiled_code=False):
         value = (exc_tuple or sys.exc_info())[1]
         if exception_only and isinstance(value, SystemExit):  # without advice to ask for more
-            return shell._showtraceback(type(value), value, shell.InteractiveTB.get_exception_only(type(value), value))
+            lines = shell.InteractiveTB.get_exception_only(type(value), value)
+            if value.code not in (None, 0):
+                lines = with_notes(type(value), value, value.__traceback__, tb_offset=tb_offset or 1)
+            return shell._showtraceback(type(value), value, lines)
         if running_compiled_code and isinstance(value, SyntaxError) and any(not step.tb_next and runs_file(step) for step in steps(value.__traceback__)):
             running_compiled_code = False  # of a script that is run: what compiles it is no frame of anybody's
         groups = [one for one in chained(value) if isinstance(one, group)]
@@ -201,4 +290,5 @@ def show_whole_errors(shell):
         return show(exc_tuple, filename, tb_offset, exception_only, running_compiled_code)
 
     shell.InteractiveTB.structured_traceback, shell.showtraceback = with_notes, showtraceback
+    shell.InteractiveTB.format_exception = format_exception
     shell.show_usage_error = lambda value: shell._showtraceback(type(value), value, [f"UsageError: {value}"])  # and not print it, too

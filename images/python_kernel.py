@@ -16,13 +16,14 @@ class App(IPKernelApp):
         fill_lines_with_values(self.kernel.shell)
         show_pages(self.kernel.shell)
         show_before_drawing(self.kernel.shell.events)
-        show_what_agg_draws(self.kernel.shell)
+        sys.meta_path.insert(0, ShowsWhatAggDraws(self.kernel.shell))
         show_pictures_for_windows(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)
         ask_after_output(self.kernel)
         pass_over_breakpoints(self.kernel)
         find_packages_installed_later()
+        sys.argv = ["cell"]  # the kernel's own arguments mean nothing to code that reads its own
 
     def start(self):
         collect_from_here_on()

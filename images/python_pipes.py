@@ -22,6 +22,9 @@ def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
     stream._cellblock_decoder = codecs.getincrementaldecoder("utf-8")("replace")
     redirect(stream, name)
     redirected.append(stream)
+    if name == "stdout":
+        pipe = os.fstat(1)
+        os.environ["CELLBLOCK_OUTPUT"] = f"{pipe.st_dev}:{pipe.st_ino}"  # by which a Python that a cell starts knows whom it prints to
 
 
 def watch(stream):

@@ -1,6 +1,9 @@
 # Lets figures be drawn and compressed with less work, and all of them be seen. Each pixel is as it would be.
+import functools
 import sys
+import threading
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 
 from IPython.core import pylabtools
 
@@ -85,7 +88,16 @@ def axes_measured_once(figure):
         vars(figure).pop("get_default_bbox_extra_artists", None)
 
 
-pylabtools.print_figure = print_figure
+PICTURES = {"png", "png2x", "retina", "jpg", "jpeg"}
+
+
+def select_figure_formats(shell, formats, *args, select=pylabtools.select_figure_formats, **options):
+    # Drawings and documents (svg, pdf) are for people: a model sees pictures.
+    formats = {formats} if isinstance(formats, str) else set(formats)
+    return select(shell, formats if formats & PICTURES else formats | {"png"}, *args, **options)
+
+
+pylabtools.print_figure, pylabtools.select_figure_formats = print_figure, select_figure_formats
 
 
 def show_before_drawing(events):
@@ -103,19 +115,44 @@ def show_before_drawing(events):
     events.register = register_first
 
 
-def show_what_agg_draws(shell):
-    # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen.
-    def show():
+class ShowsWhatAggDraws:
+    # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen. This one finds pyplot for whoever
+    # imports it, and lets its show() show there, too.
+    def __init__(self, shell):
+        self.shell = shell
+        shell.events.register("post_execute", self.show)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "matplotlib.pyplot":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: self.run(run, module)
+        return spec
+
+    def run(self, run, pyplot):
+        run(pyplot)
+        show = pyplot.show
+
+        @functools.wraps(show)
+        def show_here(*args, **options):
+            return self.show() if self.draws(pyplot) else show(*args, **options)
+
+        pyplot.show = show_here
+
+    def draws(self, pyplot):
+        return threading.current_thread() is threading.main_thread() and pyplot.get_fignums() and pyplot.get_backend().lower() == "agg"
+
+    def show(self):
         pyplot = sys.modules.get("matplotlib.pyplot")
-        if pyplot is None or not pyplot.get_fignums() or pyplot.get_backend().lower() != "agg":
+        if not hasattr(pyplot, "get_fignums") or not self.draws(pyplot):
             return
         from matplotlib_inline import backend_inline, config
 
-        inline = config.InlineBackend.instance(parent=shell)
-        pylabtools.select_figure_formats(shell, inline.figure_formats, **inline.print_figure_kwargs)
+        inline = config.InlineBackend.instance(parent=self.shell)
+        pylabtools.select_figure_formats(self.shell, inline.figure_formats, **inline.print_figure_kwargs)
         backend_inline.show(close=True)
-
-    shell.events.register("post_execute", show)
 
 
 WINDOWS = "notebook", "nbagg", "widget", "ipympl", "qt", "qt4", "qt5", "qt6", "tk", "gtk", "gtk3", "gtk4", "osx", "macosx", "wx", "webagg"

@@ -223,5 +223,8 @@ func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.
 			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.width, fit.height, fit.shown.X, fit.shown.Y, kept)
 		}
 	}
+	if fit.pictures > 1 {
+		note = joinLines(note, fmt.Sprintf("[the first of %d pictures of an animation%s]", fit.pictures, kept))
+	}
 	return &fit.block, note, nil
 }

@@ -193,6 +193,8 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"a row that ends before a cell from above", []kernels.Output{display("text/html", `<table><tr><td>a<td rowspan=2>b<tr><td>c<tr><td>d<td>e</table>`)}, text("a | b\nc | \nd | e")},
 		{"a table in a table", []kernels.Output{display("text/html", `<table><tr><td><table><tr><td>1<td>2</tr><tr><td>3<td>4</table></td></tr><tr><td><table><tr><td>5</table><td>6</table>`)}, text("1 | 2\n3 | 4\n5 | 6")},
 		{"cells without a table", []kernels.Output{display("text/html", `<td>a</td><td>b</td></table></tr>c`)}, text("a b\nc")},
+		{"a chart that a script draws", []kernels.Output{display("text/plain", "alt.Chart(...)", "text/html", "<style>x</style><div id=v></div>\n<script>draw()</script>")},
+			text("alt.Chart(...)\n[not shown: text/html, 56 bytes; make it a PNG, with matplotlib for example, to see it]")},
 		{"only html", []kernels.Output{display("text/html", "<p>a &lt; b</p>")}, text("a < b")},
 		{"widget", []kernels.Output{display("application/vnd.jupyter.widget-view+json", map[string]any{"model_id": "x"}, "text/plain", "IntSlider(value=3)")}, text("IntSlider(value=3)")},
 		{"nothing readable", []kernels.Output{display("application/vnd.plotly.v1+json", map[string]any{"data": 1})}, text("[not shown: application/vnd.plotly.v1+json, 10 bytes; make it a PNG, with matplotlib for example, to see it]")},

@@ -73,9 +73,12 @@ func TestRealErrorsTellColumns(t *testing.T) {
 		"df[['x', 'cty']]", "df.groupby('cty').x.mean()", "df.groupby('city')['cty'].mean()", "df.groupby('city').agg({'cty': 'mean'})",
 		"df.agg({'cty': 'mean'})", "df.sort_values(['x', 'cty'])", "df.set_index('cty')", "df.drop(columns='cty')", "df.query('cty > 1')",
 		"df.pivot_table(index='city', values='cty')", "df.pivot_table(index='cty', values='x')", "df.loc[0, 'cty']", "df.loc[:, 'cty']", "df.at[0, 'cty']", "df.merge(other, left_on='cty', right_on='k')",
-		"df.dropna(subset=['cty'])", "df.drop_duplicates('cty')", "df.explode('cty')", "df.pop('cty')", "del df['cty']",
+		"df.plot(x='city', y='cty')", "df.plot.scatter(x='x', y='cty')", "df.dropna(subset=['cty'])", "df.drop_duplicates('cty')", "df.explode('cty')", "df.pop('cty')", "del df['cty']",
 	} {
 		w.run("p", code).expect(t, true, theirs)
+	}
+	for _, code := range []string{"df.iloc[0]['cty']", "df.apply(lambda row: row['cty'], axis=1)", "for _, row in df.iterrows(): row['cty']"} {
+		w.run("p", code).expect(t, true, "\nThe Series' labels: 'city', 'x'\n")
 	}
 	w.run("p", "df.cty").expect(t, true, "'DataFrame' object has no attribute 'cty'") // and what Python guesses, or the columns
 	w.run("p", "df.merge(other, on='city')").expect(t, true, "KeyError: 'city'\nThe DataFrame's columns: 'k'\n")
@@ -83,7 +86,7 @@ func TestRealErrorsTellColumns(t *testing.T) {
 		"df.loc['zzz']", "df.loc[99, 'x']", "df.at[99, 'x']", "df.drop(99)", "df.sort_values('zzz', axis=1)", "df.x['zzz']", "{}['a']", "Thing().cty",
 		"df.groupby(lambda i: {}[i]).sum()", "df.assign(z=lambda d: {}['a'])", "df.apply(lambda row: {}['a'], axis=1)",
 	} {
-		if got := w.run("p", code).String(); !strings.Contains(got, "Error: ") || strings.Contains(got, "The DataFrame's columns") {
+		if got := w.run("p", code).String(); !strings.Contains(got, "Error: ") || strings.Contains(got, "The DataFrame's columns") || strings.Contains(got, "labels:") {
 			t.Errorf("%s: %s", code, got)
 		}
 	}
@@ -123,13 +126,81 @@ func TestRealErrorsGuessNamesOfOldPythons(t *testing.T) {
 	}
 }
 
-// A cell that leaves says with what, and no more.
+// Of what is misspelt, the right name is all the advice there is: no package is missing, and no file has to be written first.
+func TestRealErrorsGuessModulesAndFiles(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("g", "import os\nos.makedirs('data')\nopen('data/sales.csv', 'w').close(); open('own_helpers.py', 'w').close()").expect(t, false)
+	for code, want := range map[string]string{
+		"import panda": "No module named 'panda'. Did you mean: 'pandas'?", "import matplotlib.pylot": "Did you mean: 'matplotlib.pyplot'?",
+		"import own_helper": "Did you mean: 'own_helpers'?", "from json import lods": "Did you mean: 'loads'?",
+		"import itertool": "Did you mean: 'itertools'?", "open('data/sale.csv')": "'data/sale.csv'. Did you mean: 'sales.csv'?",
+		"from pathlib import Path; Path('own_helper.py').read_text()": "Did you mean: 'own_helpers.py'?",
+	} {
+		if got := w.run("g", code); !strings.Contains(got.String(), want+"\n[session") {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+	for code, want := range map[string]string{
+		"import torch": "No module named 'torch'\nHint: torch is not installed", "open('other.csv')": "'other.csv'\nHint: The kernel sees the files",
+		"open('nowhere/sales.csv')": "Hint: ", "import json.xyzzy": "No module named 'json.xyzzy'\n[session",
+	} {
+		w.run("g", code).expect(t, true, want)
+	}
+	const gone = ". The working directory has been deleted: os.chdir() to another one first\n[session"
+	w.run("g", "os.mkdir('gone'); os.chdir('gone'); os.rmdir('/workspace/gone')\nopen('x.csv')").expect(t, true, "'x.csv'"+gone)
+	w.run("g", "os.getcwd()").expect(t, true, "No such file or directory"+gone)
+}
+
+// An exception that fails to say what it is has a class, a line and a reply.
+func TestRealErrorsThatCannotSpeak(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("s", "class Dumb(ValueError):\n    def __str__(self): return self.missing\nraise Dumb(1)").expect(t, true,
+		"Cell In [1], line 3\n----> 3 raise Dumb(1)\nDumb: <what it says is not known: Dumb.__str__ raised AttributeError>\n[session s · cell 1 · error")
+	w.run("s", "try: raise Dumb(1)\nexcept Dumb as e: raise KeyError('k') from e").expect(t, true, "Dumb: <what it says is not known", "KeyError: 'k'\n[session s · cell 2 · error")
+	w.run("s", "raise ExceptionGroup('g', [Dumb(1)])").expect(t, true, "Sub-exception 1 of 1:\nDumb: <what it says is not known")
+	w.run("s", "try: raise Dumb(1)\nexcept Dumb as e: print(type(e).__name__, isinstance(e, Dumb))").expect(t, false, "Dumb True")
+}
+
+// Of a worker's traceback, the frames of who runs it are left out.
+func TestRealErrorsOfWorkers(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("w", "from multiprocessing import Pool\nfrom concurrent.futures import ProcessPoolExecutor\ndef work(i):\n    return 1 / i").expect(t, false)
+	for _, code := range []string{"with ProcessPoolExecutor(1) as pool: list(pool.map(work, [0]))", "with Pool(1) as pool: pool.map(work, [0])"} {
+		got := w.run("w", code)
+		got.expect(t, true, "  File \"<cell>\", line 4, in work\n    return 1 / i\n", "ZeroDivisionError: division by zero\nThe above exception was the direct cause")
+		if lines := strings.Count(got.String(), "\n"); lines > 15 || strings.Contains(got.String(), "_process_worker") {
+			t.Error(got)
+		}
+	}
+}
+
+// A command that fails is told so, though its cell goes on.
+func TestRealCommandsThatFail(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("c", "!exit 3\n!true\n!kill -9 $$\nquiet = !false\nprint('on')").expect(t, false, "[exit status 3]\n[ended by SIGKILL]\non\n[session")
+	w.run("c", "def f():\n    name = 'local'\n    !echo {name}; false\nf(); _exit_code").expect(t, false, "local\n[exit status 1]\n1\n[session")
+}
+
+// Code that reads a program's arguments finds none of the kernel's.
+func TestRealArguments(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("a", "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', default=3)\np.parse_args()").expect(t, false, "Namespace(n=3)")
+	w.run("a", "p.parse_args(['--x'])").expect(t, true, "usage: cell [-h] [--n N]\ncell: error: unrecognized arguments: --x", "SystemExit: 2")
+}
+
+// A cell that leaves says where and with what, and gets no advice. One that has done what it should says no more than that.
 func TestRealErrorsOfExit(t *testing.T) {
 	w := newRealWorld(t)
-	for code, want := range map[string]string{"import sys\nsys.exit(2)": "SystemExit: 2", "raise SystemExit('no data')": "SystemExit: no data",
+	w.run("x", "import sys\ndef leave(): sys.exit('no data')").expect(t, false)
+	for code, want := range map[string]string{"sys.exit(2)": "----> 1 sys.exit(2)\nSystemExit: 2", "sys.exit(0)": "SystemExit: 0", "sys.exit()": "SystemExit",
+		"leave()": "----> 1 leave()\nCell In [1], line 2, in leave()\n----> 2 def leave(): sys.exit('no data')\nSystemExit: no data",
 		"%nosuch": "UsageError: Line magic function `%nosuch` not found."} {
 		got := w.run("x", code)
-		if text, _, _ := strings.Cut(got.String(), "\n[session"); text != want {
+		text, _, _ := strings.Cut(got.String(), "\n[session")
+		if _, frames, ok := strings.Cut(text, ", line 1\n"); ok {
+			text = frames
+		}
+		if text != want {
 			t.Errorf("%q, not %q", text, want)
 		}
 	}
@@ -260,6 +331,25 @@ func TestRealFiguresAreDrawnOnce(t *testing.T) {
 		got := w.run("f", code).String()
 		if n := strings.Count(got, "missing from"); n != 1 || strings.Count(got, "(image/png)") != 1 {
 			t.Errorf("%d warnings\n%s", n, got)
+		}
+	}
+}
+
+// After use("Agg") figures are seen where they are shown, one by one, and what is chosen for people is sent as a picture, too.
+func TestRealFiguresOfOtherBackends(t *testing.T) {
+	w := newRealWorld(t)
+	const two = "plt.plot([1, 2]); plt.show(); print('between'); plt.plot([2, 1]); plt.show(); print(plt.get_fignums())"
+	for _, choose := range []string{"import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt", "plt.switch_backend('agg')", "%matplotlib inline"} {
+		got := w.run("f", choose+"\n"+two).String()
+		if first, second := strings.Index(got, "(image/png)"), strings.LastIndex(got, "(image/png)"); first < 0 || first > strings.Index(got, "between") ||
+			second < strings.Index(got, "between") || !strings.Contains(got, "[]") {
+			t.Errorf("%s: %s", choose, got)
+		}
+	}
+	for _, format := range []string{"svg", "pdf"} {
+		got := w.run("f", "%config InlineBackend.figure_format = '"+format+"'\nplt.plot([1, 2]);").String()
+		if strings.Count(got, "(image/png)") != 1 || strings.Contains(got, "not shown") {
+			t.Errorf("%s: %s", format, got)
 		}
 	}
 }

@@ -14,24 +14,32 @@ const (
 	minFolded = 200
 	// minAgain is how many bytes a turn must have that is told once when it comes between others.
 	minAgain = 80
+	// minPrinted is how often a line of stdout comes again that is told once: a few may be a column of something, hundreds are a flood.
+	minPrinted = 20
 )
 
-// foldRepeats renders stderr's text, in which the same lines, as of a warning, may come again and again: once, with how often they come.
-func foldRepeats(text string) (pieces []piece) {
+// foldRepeats renders a stream's text, in which the same lines may come again and again: once, with how often they come. On stderr a
+// warning does, in several lines; what was printed is told as it is, but for a line that floods all others.
+func foldRepeats(text string, stderr bool) (pieces []piece) {
 	lines := strings.SplitAfter(text, "\n")
 	var told strings.Builder
 	for i := 0; i < len(lines); {
-		n, times := repeats(lines[i:])
+		n, times := 1, 0
+		if stderr {
+			n, times = repeats(lines[i:])
+		} else if again := follow(lines[i:], 1); again >= minPrinted && strings.TrimSpace(lines[i]) != "" && again*len(lines[i]) >= minFolded {
+			times = again
+		}
 		told.WriteString(strings.Join(lines[i:i+n], ""))
 		if times > 0 {
 			again := leftOf(strings.Join(lines[i+n:i+n+n*times], ""))
-			pieces = append(pieces, textPieces(told.String(), true)...)
-			pieces = append(pieces, piece{text: foldNote(n, times) + " …", stderr: true, folded: true, again: again})
+			pieces = append(pieces, streamPieces(told.String(), stderr)...)
+			pieces = append(pieces, piece{text: foldNote(n, times) + " …", stderr: stderr, stdout: !stderr, folded: true, again: again})
 			told.Reset()
 		}
 		i += n + n*times
 	}
-	return append(pieces, textPieces(told.String(), true)...)
+	return append(pieces, streamPieces(told.String(), stderr)...)
 }
 
 // repeats tells how many of the first lines come again at once, and how many times more; 1 and 0 where that saves too little.
@@ -41,15 +49,19 @@ func repeats(lines []string) (n, times int) {
 		for _, line := range lines[:n] {
 			size += len(line)
 		}
-		times := 0
-		for next := n; next+n <= len(lines) && slices.Equal(lines[:n], lines[next:next+n]); next += n {
-			times++
-		}
-		if times*size >= minFolded {
+		if times := follow(lines, n); times*size >= minFolded {
 			return n, times
 		}
 	}
 	return 1, 0
+}
+
+// follow tells how many times the first n lines come again at once.
+func follow(lines []string, n int) (times int) {
+	for next := n; next+n <= len(lines) && slices.Equal(lines[:n], lines[next:next+n]); next += n {
+		times++
+	}
+	return times
 }
 
 func foldNote(lines, times int) string {

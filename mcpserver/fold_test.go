@@ -9,7 +9,8 @@ import (
 	"cellblock/sessions"
 )
 
-// A warning that comes again and again is told once. What differs, what is short, and stdout are told as they are.
+// A warning that comes again and again is told once. What differs, what is short, and what stdout has are told as they are,
+// but for a line without end.
 func TestRepeatsAreFolded(t *testing.T) {
 	var b strings.Builder
 	for i := range 8 {
@@ -21,12 +22,15 @@ func TestRepeatsAreFolded(t *testing.T) {
 		outs []kernels.Output
 		want string
 	}{
-		"several lines":   {[]kernels.Output{stderr("first\n" + strings.Repeat(warning, 60) + "last\n")}, text("[stderr]\nfirst\n" + told + "\n… the same 8 lines 59 times more …\nlast")},
-		"one line":        {[]kernels.Output{stderr(strings.Repeat(line, 4) + warning + warning)}, text("[stderr] " + line + "… the same line 3 times more …\n" + told + "\n… the same 8 lines once more …")},
-		"stdout goes on":  {[]kernels.Output{stderr(warning + warning), stdout("a\n")}, text("[stderr]\n"+told+"\n… the same 8 lines once more …", "a")},
-		"short":           {[]kernels.Output{stderr("a\na\na\n")}, text("[stderr]\na\na\na")},
-		"stdout":          {[]kernels.Output{stdout(warning + warning)}, text(told + "\n" + told)},
-		"only in between": {[]kernels.Output{stderr(warning + "b\n" + warning)}, text("[stderr]\n" + told + "\nb\n" + told)},
+		"several lines":  {[]kernels.Output{stderr("first\n" + strings.Repeat(warning, 60) + "last\n")}, text("[stderr]\nfirst\n" + told + "\n… the same 8 lines 59 times more …\nlast")},
+		"one line":       {[]kernels.Output{stderr(strings.Repeat(line, 4) + warning + warning)}, text("[stderr] " + line + "… the same line 3 times more …\n" + told + "\n… the same 8 lines once more …")},
+		"stdout goes on": {[]kernels.Output{stderr(warning + warning), stdout("a\n")}, text("[stderr]\n"+told+"\n… the same 8 lines once more …", "a")},
+		"short":          {[]kernels.Output{stderr("a\na\na\n")}, text("[stderr]\na\na\na")},
+		"stdout":         {[]kernels.Output{stdout(warning + warning)}, text(told + "\n" + told)},
+		"a flood": {[]kernels.Output{stdout("a\n" + strings.Repeat("flood\n", 1000) + "b\n" + strings.Repeat("0\n", 19) + strings.Repeat("\n", 300) + "c\n")},
+			text("a\nflood\n… the same line 999 times more …\nb\n" + strings.Repeat("0\n", 19) + strings.Repeat("\n", 300) + "c")},
+		"a flood that ends in the middle": {[]kernels.Output{stdout(strings.Repeat("flood\n", 100) + "flo")}, text("flood\n… the same line 99 times more …\nflo")},
+		"only in between":                 {[]kernels.Output{stderr(warning + "b\n" + warning)}, text("[stderr]\n" + told + "\nb\n" + told)},
 	} {
 		if got := dump(render(tt.outs...)); got != tt.want {
 			t.Errorf("%s: it is told as %s", name, got)

@@ -86,6 +86,8 @@ func (cfg Config) PrintedHints() func(c sessions.Choice, texts []string, failed 
 func errorHint(e kernels.ExecError, within bounds) string {
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
 	switch {
+	case isAdvised(e):
+		return ""
 	case name == "ModuleNotFoundError":
 		module := "this module"
 		if m := quoted.FindStringSubmatch(e.Value); m != nil {
@@ -139,6 +141,15 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.processHint()
 	}
 	return within.roomHint(e.Value)
+}
+
+// isAdvised tells whether Python's kernel has told beside an error what is likely to be meant.
+func isAdvised(e kernels.ExecError) bool {
+	if len(e.Traceback) == 0 {
+		return false
+	}
+	last := plain(e.Traceback[len(e.Traceback)-1])
+	return strings.Contains(last, e.Value+". Did you mean: ") || strings.Contains(last, e.Value+". The working directory has been deleted: ")
 }
 
 // missingCommand is the program that Python or Node could not start, because there is none of that name.

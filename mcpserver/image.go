@@ -53,6 +53,8 @@ type fitted struct {
 	shown image.Point
 	// dpi is how many pixels of the original are an inch, as it says itself; 0 if it does not.
 	dpi float64
+	// pictures is how many an animation has of which the block is the first; 1 or less for what is none.
+	pictures int
 }
 
 const (
@@ -90,13 +92,19 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 	if err != nil {
 		return fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
-	if config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
+	if config.Width <= 0 || config.Height <= 0 {
+		return fitted{}, fmt.Errorf("%s has no pixels", mime)
+	}
+	if config.Width > maxPixels/config.Height {
 		return fitted{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
 	}
 	if config.Width*config.Height > b.pixels {
 		return fitted{}, errNoRoom
 	}
 	fit := fitted{width: config.Width, height: config.Height, dpi: dpiOf(raw)}
+	if format == "gif" {
+		fit.pictures = gifPictures(raw)
+	}
 	if config.Width*config.Height > fewPixels {
 		large.Lock()
 		defer large.Unlock()

@@ -40,11 +40,13 @@ func bundleText(data mimeBundle, kept string) string {
 	if value, ok := data["application/json"]; ok {
 		return plain(compact(value))
 	}
+	html := mimeText(data["text/html"])
 	if text != "" && !IsPlaceholder(text) {
-		return joinLines(text, unreadable(data, isChart, kept))
+		chart := func(mime string) bool { return isChart(mime) || mime == "text/html" && isScript(html) }
+		return joinLines(text, unreadable(data, chart, kept))
 	}
-	if html := htmlText(mimeText(data["text/html"])); strings.TrimSpace(html) != "" {
-		return joinLines(plain(html), unreadable(data, isChart, kept))
+	if shown := htmlText(html); strings.TrimSpace(shown) != "" {
+		return joinLines(plain(shown), unreadable(data, isChart, kept))
 	}
 	if svg := mimeText(data["image/svg+xml"]); svg != "" && utf8.RuneCountInString(svg) <= maxSVG {
 		return plain(svg)
@@ -66,6 +68,11 @@ func isChart(mime string) bool {
 	return strings.Contains(mime, "plotly") || strings.Contains(mime, "vega") || strings.Contains(mime, "bokeh")
 }
 
+// isScript tells whether HTML shows nothing but what its script draws, as that of libraries for charts does.
+func isScript(source string) bool {
+	return strings.Contains(source, "<script") && strings.TrimSpace(htmlText(source)) == ""
+}
+
 // unreadable names those forms that a model cannot read here.
 func unreadable(data mimeBundle, those func(mime string) bool, kept string) string {
 	var forms []string
@@ -83,7 +90,7 @@ func unreadable(data mimeBundle, those func(mime string) bool, kept string) stri
 // wayOut says how to show what cannot be shown in its form.
 func wayOut(data mimeBundle) string {
 	for mime := range data {
-		if mime == "image/svg+xml" || isChart(mime) {
+		if mime == "image/svg+xml" || isChart(mime) || mime == "text/html" && isScript(mimeText(data[mime])) {
 			return "; make it a PNG, with matplotlib for example, to see it"
 		}
 	}
@@ -94,7 +101,7 @@ func wayOut(data mimeBundle) string {
 func formSize(mime string, value json.RawMessage) string {
 	n := int64(len(mimeText(value)))
 	if !isText(mime) {
-		n = n / 4 * 3
+		n = (n*3 + 3) / 4
 	}
 	return words.Bytes(n)
 }

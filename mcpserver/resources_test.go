@@ -110,7 +110,7 @@ func TestWholeOutputCanBeRead(t *testing.T) {
 
 // A client that knows resource links gets one, and only where something was left out; an older one would refuse the result.
 func TestLinks(t *testing.T) {
-	long := stdout(strings.Repeat("x\n", 50_000))
+	long := stdout(strings.Repeat("x\ny\n", 25_000))
 	for _, tt := range []struct {
 		name  string
 		at    place

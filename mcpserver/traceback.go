@@ -95,6 +95,9 @@ func (t *traceback) add(element string) {
 // addFrame takes the lines of a frame. A syntax error's element goes on with its message, which is not indented.
 func (t *traceback) addFrame(lines []string) {
 	f := frame{header: frames.Renumbered(lines[0], t.shift), user: !frames.Library(lines[0])}
+	if !f.user {
+		f.header = withoutParameters(f.header)
+	}
 	end := 1
 	for end < len(lines) && (lines[end] == "" || strings.HasPrefix(lines[end], " ") || arrow.MatchString(lines[end])) {
 		end++
@@ -111,6 +114,18 @@ func (t *traceback) addFrame(lines []string) {
 	if end < len(lines) {
 		t.message(lines[end:])
 	}
+}
+
+// maxParameters is how many characters a library's function may have between its parentheses: what its parameters are called is of no
+// use to its caller.
+const maxParameters = 40
+
+func withoutParameters(header string) string {
+	name, parameters, ok := strings.Cut(header, "(")
+	if !ok || len(parameters) <= maxParameters || !strings.HasSuffix(parameters, ")") {
+		return header
+	}
+	return name + "(…)"
 }
 
 // running keeps of a frame's source only the line that was running, if one is marked; else all of it, the caret of a

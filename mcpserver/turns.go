@@ -103,20 +103,18 @@ func turnPieces(turns []turn, many bool) (pieces []piece) {
 
 func (t turn) pieces() []piece {
 	switch {
-	case !t.stderr:
-		return stdoutPieces(t.text)
 	case t.again:
 		return againPieces(t)
 	case t.times > 0:
-		return append(foldRepeats(t.text), betweenNote(t))
+		return append(foldRepeats(t.text, t.stderr), betweenNote(t))
 	}
-	return foldRepeats(t.text)
+	return foldRepeats(t.text, t.stderr)
 }
 
-func stdoutPieces(text string) []piece {
-	pieces := textPieces(text, false)
+func streamPieces(text string, stderr bool) []piece {
+	pieces := textPieces(text, stderr)
 	for i := range pieces {
-		pieces[i].stdout = true
+		pieces[i].stdout = !stderr
 	}
 	return pieces
 }
