@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"image/png"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"cellblock/e2e/rig"
 )
 
 // The main job: variables, files and plots stay from call to call; an error is a result; the session goes on.
@@ -42,6 +45,20 @@ func TestSessionKeepsState(t *testing.T) {
 		if r := python(t, c, "other", "x"); !r.IsError {
 			t.Errorf("another session sees x:\n%s", r.Text)
 		}
+	})
+}
+
+// What the workers of a cell print is its output, and not that of the cell in which they end, minutes later. The host's own Python
+// writes as it does anywhere.
+func TestWorkersPrintInTheirCell(t *testing.T) {
+	onRuntimes(t, slices.DeleteFunc(rig.Runtimes(t), func(name string) bool { return name != "docker" }), func(t *testing.T, runtime string) {
+		s := start(t, runtime)
+		c := s.Connect(t, s.Token(t), false)
+		r := python(t, c, "workers", `import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "import sys\nprint('from a worker')\nprint('ready', file=sys.stderr)\nsys.stdin.read()"],
+    stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+worker.stderr.read(1); None`)
+		wantText(t, r.Text, "from a worker")
 	})
 }
 
