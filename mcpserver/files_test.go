@@ -71,7 +71,7 @@ func TestFileTools(t *testing.T) {
 
 		w.call("read_file", of("sub/a.py")).expect(t, false, "print(1)\n", "[sub/a.py · lines 1 to 1 of 1 · 9 bytes]")
 		w.call("read_file", of("plot.png")).expect(t, false, "(image/png)", "[plot.png · 3000×20 pixels · ", "the original is cellblock://sessions/s/files/plot.png")
-		w.call("read_file", of("fake.png")).expect(t, false, "[fake.png · image/png · 14 bytes: neither text")
+		w.call("read_file", of("fake.png")).expect(t, false, "[fake.png · image/png · 14 bytes: it cannot be shown, as image/png cannot be decoded: ", "write a smaller one")
 		w.call("read_file", of("data.bin")).expect(t, false, "[data.bin · application/octet-stream · 3 bytes: neither text")
 		for name, content := range map[string]string{"bell.txt": strings.Repeat("\a", 300), "latin.txt": "Z\xfcrich\n"} {
 			w.call("write_file", map[string]any{"session_id": "s", "path": name, "content": base64.StdEncoding.EncodeToString([]byte(content)), "encoding": "base64"})

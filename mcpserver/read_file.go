@@ -59,34 +59,47 @@ func (s *service) readFile(ctx context.Context, r mcp.CallToolRequest) (*mcp.Cal
 	}
 	kind := filetype.Of(e.Path, head)
 	var content []mcp.Content
-	switch {
-	case slices.Contains(filetype.Images, kind) && e.Size <= maxImageFile:
-		content = s.imageFile(in, id, kind, e)
+	what := "neither text nor an image that can be shown; let code in the session read it"
+	switch encoding := filetype.Encoding(head); {
+	case slices.Contains(filetype.Images, kind):
+		if content, err = s.imageFile(in, id, kind, e); err != nil {
+			what = "it cannot be shown, as " + clean(err.Error()) + "; let code in the session read it, and write a smaller one to be seen"
+		}
 	case filetype.LooksLikeText(head):
 		content = s.textFile(in, offset, limit, e)
+	case encoding != "":
+		what = "not UTF-8; if it is text, it is " + encoding + " or alike: let code in the session read it with encoding=\"" + encoding + "\""
 	}
 	if content == nil {
-		content = otherFile(ctx, id, kind, filetype.Encoding(head), e)
+		content = otherFile(ctx, id, kind, what, e)
 	}
 	return &mcp.CallToolResult{Content: content}, nil
 }
 
-// imageFile shows an image; nothing, if it is none.
-func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) []mcp.Content {
+// imageFile shows an image.
+func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) ([]mcp.Content, error) {
+	if e.Size > maxImageFile {
+		return nil, fmt.Errorf("it is larger than %s", words.Bytes(maxImageFile))
+	}
 	raw, err := io.ReadAll(io.LimitReader(in, maxImageFile))
 	if err != nil {
-		return nil
+		return nil, files.Pathless(err)
 	}
 	fit, err := fitImage(kind, base64.StdEncoding.EncodeToString(raw), s.budget)
-	if err != nil {
-		return nil
+	if errors.Is(err, errNoRoom) {
+		return nil, errors.New("it is too large for a result")
+	} else if err != nil {
+		return nil, err
 	}
 	how := fmt.Sprintf("%s · %d×%d pixels · %s", words.Name(e.Path), fit.width, fit.height, words.Bytes(e.Size))
 	if fit.smaller {
 		how += "; scaled down, the original is " + fileURI(id, e.Path)
 		fit.block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
 	}
-	return []mcp.Content{fit.block, mcp.NewTextContent("[" + how + "]")}
+	if fit.pictures > 1 {
+		how += fmt.Sprintf("; the first of %d pictures of an animation", fit.pictures)
+	}
+	return []mcp.Content{fit.block, mcp.NewTextContent("[" + how + "]")}, nil
 }
 
 // textFile is a part of a text with where it is in the whole.
@@ -114,13 +127,8 @@ func (s *service) textFile(in io.Reader, offset, limit int, e files.Entry) []mcp
 	return append(content, mcp.NewTextContent("["+words.Name(e.Path)+" · "+how+"]"))
 }
 
-// otherFile says what a file is that can neither be read nor seen, and where it is. One that seems to be text in another encoding than
-// UTF-8 is called so.
-func otherFile(ctx context.Context, id, kind, encoding string, e files.Entry) []mcp.Content {
-	what := "neither text nor an image that can be shown; let code in the session read it"
-	if encoding != "" && !slices.Contains(filetype.Images, kind) {
-		what = "not UTF-8; if it is text, it is " + encoding + " or alike: let code in the session read it with encoding=\"" + encoding + "\""
-	}
+// otherFile says what a file is that is neither read nor seen here, and where it is.
+func otherFile(ctx context.Context, id, kind, what string, e files.Entry) []mcp.Content {
 	content := []mcp.Content{mcp.NewTextContent(fmt.Sprintf("[%s · %s · %s: %s]", words.Name(e.Path), kind, words.Bytes(e.Size), what))}
 	if knowsLinks(server.RequestProtocolVersion(ctx)) {
 		content = append(content, mcp.NewResourceLink(fileURI(id, e.Path), words.Name(path.Base(e.Path)), "The file as it is", kind))
