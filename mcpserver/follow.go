@@ -34,9 +34,9 @@ func defaultWait(r mcp.CallToolRequest) time.Duration {
 	return quietWait
 }
 
+// waitArgument has no default in its schema: which one counts depends on the call, and some clients send what stands there.
 func waitArgument(description string) mcp.ToolOption {
-	return mcp.WithInteger("wait_seconds", mcp.Min(0.0), mcp.Max(maxWait.Seconds()),
-		mcp.DefaultNumber(patientWait.Seconds()), mcp.Description(description))
+	return mcp.WithInteger("wait_seconds", mcp.Min(0.0), mcp.Max(maxWait.Seconds()), mcp.Description(description))
 }
 
 // view is what one call gets to see of a cell.
