@@ -131,7 +131,7 @@ func buildServer(t *testing.T, e engineCLI, name string) {
 
 // inContainer runs an image of the server as compose.yaml says, under a name that its container and volume have, and returns where it is
 // reached. An engine that cannot give containers a bridge (scripts/engine.sh) gives it the host's network.
-func inContainer(t *testing.T, e engineCLI, image, name string) (address string) {
+func inContainer(t *testing.T, e engineCLI, image, name string, env ...string) (address string) {
 	t.Helper()
 	socket := strings.TrimPrefix(e.host, "unix://")
 	info, err := os.Stat(socket)
@@ -155,6 +155,9 @@ func inContainer(t *testing.T, e engineCLI, image, name string) (address string)
 	}
 	// What it starts goes with it here, and no kernel waits for nobody.
 	args := append([]string{"run", "--detach", "--name", name, "--env=CELLBLOCK_ON_SHUTDOWN=stop", "--env=CELLBLOCK_POOL_SIZE=0"}, service.flags()...)
+	for _, variable := range env {
+		args = append(args, "--env="+variable)
+	}
 	if !bridged {
 		args = append(args, "--network=host")
 	}
@@ -261,8 +264,11 @@ func TestServerImage(t *testing.T) {
 	s := &rig.Server{URL: "http://" + address + "/mcp"}
 	c := s.Connect(t, token, false)
 	wantText(t, python(t, c, "http", "import os; x = 42; print('uid', os.getuid() > 0)").Text, "uid True")
-	wantText(t, python(t, c, "http", "print(x); open('kept.txt', 'w').write('in a volume')").Text, "42")
-	wantRestored(t, e, name)
+	wantText(t, python(t, c, "http", "print(x); open('kept.txt', 'w').write('by code')").Text, "42", "Files: kept.txt (new, 7 bytes)")
+	wantText(t, call(t, c, "read_file", map[string]any{"session_id": "http", "path": "kept.txt"}).Text, "by code")
+	wantText(t, call(t, c, "write_file", map[string]any{"session_id": "http", "path": "in/own.py", "content": "print('by a tool')"}).Text, "Wrote in/own.py")
+	wantText(t, call(t, c, "execute_file", map[string]any{"session_id": "http", "path": "in/own.py"}).Text, "by a tool")
+	wantText(t, python(t, c, "http", "open('in/own.py', 'a').close(); print(sorted(os.listdir()), os.listdir('..') == os.listdir('/'))").Text, "['in', 'kept.txt'] True")
 	if r := call(t, c, "close_session", map[string]any{"session_id": "http", "delete_files": true}); r.IsError {
 		t.Error(r.Text)
 	}
@@ -279,6 +285,27 @@ func TestServerImage(t *testing.T) {
 		t.Fatalf("stdio: %v\n%s", err, stderr.String())
 	}
 	wantText(t, string(answers), `"serverInfo"`, `"text":"42"`, `session desktop`)
+}
+
+// TestServerImageWithVolumes: where no folder of the server's can be a kernel's, workspaces are volumes, and are in backups.
+func TestServerImageWithVolumes(t *testing.T) {
+	host := os.Getenv("CELLBLOCK_TEST_DOCKER_HOST")
+	_, err := exec.LookPath("docker")
+	kernelstest.Need(t, err == nil && strings.HasPrefix(host, "unix://"), "docker's command line and an engine (CELLBLOCK_TEST_DOCKER_HOST)")
+	e, name := engineCLI{host}, "cellblock-test-"+strings.ToLower(rand.Text()[:8])
+	var installation string
+	t.Cleanup(func() { e.wantNothingOf(t, installation) }) // when the server has ended
+	buildServer(t, e, name)
+	s := &rig.Server{URL: "http://" + inContainer(t, e, name, name, "CELLBLOCK_DOCKER_FILES=volume") + "/mcp"}
+	installation = e.read(t, name, "/data/installation")
+	c := s.Connect(t, e.run(t, "exec", name, "/cellblock", "token"), false)
+	wantText(t, python(t, c, "http", "import os; print('uid', os.getuid() > 0)").Text, "uid True")
+	wantText(t, python(t, c, "http", "open('kept.txt', 'w').write('in a volume')").Text, "11")
+	wantText(t, call(t, c, "list_files", map[string]any{"session_id": "http"}).Text, "workspaces are volumes of a container engine")
+	wantRestored(t, e, name)
+	if r := call(t, c, "close_session", map[string]any{"session_id": "http", "delete_files": true}); r.IsError {
+		t.Error(r.Text)
+	}
 }
 
 // wantRestored makes a backup of the server in a container, restores it into another volume, and looks there for what its session "http"
@@ -301,7 +328,7 @@ func wantRestored(t *testing.T, e engineCLI, name string) {
 	}
 	var installation string
 	t.Cleanup(func() { e.wantNothingOf(t, installation) })
-	s := &rig.Server{URL: "http://" + inContainer(t, e, name, other) + "/mcp"}
+	s := &rig.Server{URL: "http://" + inContainer(t, e, name, other, "CELLBLOCK_DOCKER_FILES=volume") + "/mcp"}
 	installation = e.read(t, other, "/data/installation")
 	c := s.Connect(t, e.run(t, "exec", other, "/cellblock", "token"), false)
 	wantText(t, call(t, c, "get_execution", map[string]any{"session_id": "http", "execution_id": 1}).Text, "uid True")

@@ -190,6 +190,8 @@ type DockerConfig struct {
 	Host string `koanf:"host"`
 	// Carrier is "auto", "socket" or "stdio".
 	Carrier string `koanf:"carrier"`
+	// Files is "auto", "bind" or "volume".
+	Files string `koanf:"files"`
 }
 
 // LogConfig is for the server's own log, on stderr.
@@ -235,7 +237,7 @@ func defaults() map[string]any {
 		"sessions.per_owner": 20, "sessions.max": 100, "sessions.max_waiting": 1000, "sessions.max_running": 100, "sessions.max_queue": 32,
 		"sessions.min_free_memory": "512MB", "sessions.workspace_max_bytes": "10GB",
 		"history.max_age": "90d", "history.max_bytes": "10GB",
-		"docker.host": "", "docker.carrier": "auto",
+		"docker.host": "", "docker.carrier": "auto", "docker.files": "auto",
 		"images.python":                 "",
 		"languages.python.idle_timeout": nil, "languages.python.max_life": nil,
 		"profiles.session.memory": "2GB", "profiles.session.cpus": 2.0, "profiles.session.pids": 256,

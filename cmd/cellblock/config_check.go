@@ -32,6 +32,7 @@ var choices = []struct {
 	{key: "provisioner", of: func(c *Config) string { return c.Provisioner }, allowed: []string{"auto", "docker", "local"}, means: " Local is a sandbox on this host."},
 	{key: "sandbox", of: func(c *Config) string { return c.Sandbox }, allowed: []string{"bwrap", "none"}},
 	{key: "docker.carrier", of: func(c *Config) string { return c.Docker.Carrier }, allowed: []string{"auto", "socket", "stdio"}},
+	{key: "docker.files", of: func(c *Config) string { return c.Docker.Files }, allowed: []string{"auto", "bind", "volume"}},
 	{key: "on_shutdown", of: func(c *Config) string { return c.OnShutdown }, allowed: []string{keepKernels, stopKernels, ""}},
 	{key: "log.level", of: func(c *Config) string { return strings.ToLower(c.Log.Level) }, allowed: []string{"debug", "info", "warn", "error"}},
 	{key: "log.format", of: func(c *Config) string { return c.Log.Format }, allowed: []string{"text", "json"}},

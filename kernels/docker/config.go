@@ -34,12 +34,14 @@ const (
 type Files string
 
 const (
-	// FilesAuto chooses: bind where the engine sees the server's folders, else volume.
+	// FilesAuto chooses: bind where the engine sees the server's folders, shared where it runs the server's own container, else volume.
 	FilesAuto Files = "auto"
 	// FilesBind mounts the server's own folders.
 	FilesBind Files = "bind"
 	// FilesVolume keeps them in named volumes of the engine.
 	FilesVolume Files = "volume"
+	// FilesShared mounts folders of the volume that the server's own container has its data in. Only FilesAuto chooses it.
+	FilesShared Files = "shared"
 )
 
 // DefaultUID is who kernels run as when the server is root and nothing else is configured: above the accounts that
@@ -65,6 +67,8 @@ type Config struct {
 	Carrier Carrier
 	// Files is how the workspace and the shim get into the container. Empty means FilesAuto.
 	Files Files
+	// DataDir is the server's data folder, in which all workspaces are. Empty: it is not known, and shared is no choice.
+	DataDir string
 	// UID and GID are who kernels run as when the server is root. 0 means DefaultUID. A server that is not root runs them
 	// as itself.
 	UID, GID int

@@ -24,7 +24,9 @@ type engine struct {
 	// carrier and files are the choices made: never auto.
 	carrier Carrier
 	files   Files
-	user    identity
+	// own is the volume of whose folders workspaces are, where files is FilesShared.
+	own  *ownVolume
+	user identity
 	// ulimits are set on every container that does not ask for others.
 	ulimits []*units.Ulimit
 	// weaknesses are sentences about what this engine does not enforce.

@@ -86,6 +86,10 @@ func (p *Provisioner) engine(ctx context.Context) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.shareOwnVolume(ctx, e); err != nil {
+		_ = e.api.Close()
+		return nil, engineError(e.host, err)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.met = e

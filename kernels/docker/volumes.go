@@ -50,6 +50,10 @@ func (p *Provisioner) Workspaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.workspacesOf(ctx, e)
+}
+
+func (p *Provisioner) workspacesOf(ctx context.Context, e *engine) ([]string, error) {
 	ours := filters.NewArgs(filters.Arg("label", labelInstallation+"="+p.cfg.Installation), filters.Arg("label", labelWorkspace))
 	list, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: ours})
 	if err != nil {
@@ -121,10 +125,13 @@ func (p *Provisioner) holdsFiles(ctx context.Context, e *engine, v volume.Volume
 	return holds, err
 }
 
-// workspaceMount brings the workspace into the container: the folder itself, or a volume that stands for it and that the
-// kernel's user owns.
+// workspaceMount brings the workspace into the container: the folder itself, as the engine sees it, or a volume that stands for it and
+// that the kernel's user owns.
 func (p *Provisioner) workspaceMount(ctx context.Context, e *engine, image, folder string) (mount.Mount, error) {
-	if e.files == FilesBind {
+	switch e.files {
+	case FilesShared:
+		return e.own.mount(folder)
+	case FilesBind:
 		// Podman would make a missing one, as root.
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 			return mount.Mount{}, fault.New(fault.Invalid, "the workspace %s is not a folder", folder)
