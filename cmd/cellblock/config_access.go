@@ -25,6 +25,9 @@ func (c *Config) checkAccess() error {
 	if c.Audit.Required && !c.Audit.Enabled {
 		return fault.New(fault.Invalid, "configuration: audit.required is set, and audit.enabled is not").WithHint("Set both, or none.")
 	}
+	if c.Metrics.Addr != "" && !c.Metrics.Enabled {
+		return fault.New(fault.Invalid, "configuration: metrics.addr is set, and metrics.enabled is not").WithHint("Set both, or none.")
+	}
 	if c.Calls.PerMinute < 0 || c.Calls.PerMinute > 0 && c.Calls.Burst < 1 {
 		return fault.New(fault.Invalid, "configuration: calls.per_minute is %d and calls.burst is %d", c.Calls.PerMinute, c.Calls.Burst).
 			WithHint("Use numbers above 0, such as 600 and 100, or 0 calls a minute for no limit.")

@@ -159,6 +159,8 @@ func TestBadConfiguration(t *testing.T) {
 		"no origin":            {"allowed_origins: [foo]\n", nil, nil, "https://notebooks.example.com"},
 		"a relative root":      {"mount_roots: [srv]\n", nil, nil, "no absolute path"},
 		"a choice of three":    {"on_shutdown: stopp\n", nil, nil, "Hint: Use one of: keep, stop."},
+		"metrics for nobody":   {"metrics: {addr: 127.0.0.1:9090}\n", nil, nil, "metrics.enabled is not"},
+		"audit for nobody":     {"audit: {required: true, enabled: false}\n", nil, nil, "audit.enabled is not"},
 		"unknown variable":     {"", []string{"CELLBLOCK_DATADIR=x"}, nil, "CELLBLOCK_DATA_DIR"},
 		"no size":              {"profiles: {session: {memory: much}}\n", nil, nil, "512MB"},
 		"a bare number":        {"timeout: {default: 5}\n", nil, nil, "10m"},

@@ -21,6 +21,9 @@ func (c *Config) signInsDir() string { return filepath.Join(c.DataDir, "signins"
 
 // viewer is the pages for people.
 func (a *app) viewer(cfg *Config, env auth.EnvConfig, base string) (*viewer.Viewer, error) {
+	if cfg.Viewer.ClientID != "" && env.AuthorizationServer() == "" {
+		a.logger.Warn("viewer.client_id is set, and nobody signs in with it: there is no identity provider", "hint", "Set MCP_ISSUER, or take it away.")
+	}
 	signIns, err := signin.Open(cfg.signInsDir())
 	if err != nil {
 		return nil, err
