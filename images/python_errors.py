@@ -89,7 +89,8 @@ def suggestion(value, tb):
         said, whole = str(value), str(traceback.TracebackException(type(value), value, tb, limit=0, compact=True))
     except Exception:
         return ""  # the value's own code has run, to say what it has
-    if whole == said and "\n" not in said and sys.version_info < (3, 12):  # a message of several lines has its own advice
+    old = sys.version_info < (3, 12) or isinstance(value, ImportError)  # of which newer ones ask the top module alone
+    if whole == said and "\n" not in said and old:  # a message of several lines has its own advice
         return guess(value, tb)
     return whole[len(said):] if whole.startswith(said) and len(whole) < len(said) + 300 else ""
 
