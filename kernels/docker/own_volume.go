@@ -84,15 +84,14 @@ func (p *Provisioner) shareOwnVolume(ctx context.Context, e *engine) error {
 }
 
 // containerID is how the engine's files for a container are named that it mounts into it: /etc/hostname and others.
-var containerID = regexp.MustCompile(`/containers/([0-9a-f]{64})/`)
+var containerID = regexp.MustCompile(`/containers/([0-9a-f]{64})/\S+ /etc/(?:hostname|hosts|resolv\.conf) `)
 
 // ownName is what an engine may call the container that this process runs in: by its files here, or else by this system's name, which is
 // the host's where the container has the host's network.
 func ownName() string {
-	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
-		if m := containerID.FindSubmatch(mounts); m != nil {
-			return string(m[1])
-		}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	if m := containerID.FindSubmatch(mounts); m != nil {
+		return string(m[1])
 	}
 	name, _ := os.Hostname()
 	return name
