@@ -153,3 +153,16 @@ func wantOwnFolders(t *testing.T, v *ownVolume, dir, source string) {
 		}
 	}
 }
+
+// The files in /etc are a container's own; those of other containers are elsewhere, on a host that has an engine.
+func TestContainerID(t *testing.T) {
+	own, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	mounts := "12 1 0:55 / /var/lib/docker/containers/" + other + "/mounts/shm rw - tmpfs shm rw\n"
+	if m := containerID.FindStringSubmatch(mounts); m != nil {
+		t.Errorf("a host is taken for the container %s", m[1])
+	}
+	mounts += "731 700 254:0 /docker/containers/" + own + "/hostname /etc/hostname rw,relatime - ext4 /dev/vda rw\n"
+	if m := containerID.FindStringSubmatch(mounts); m == nil || m[1] != own {
+		t.Errorf("%q", m)
+	}
+}
