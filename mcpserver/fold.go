@@ -27,8 +27,10 @@ func foldRepeats(text string, stderr bool) (pieces []piece) {
 		n, times := 1, 0
 		if stderr {
 			n, times = repeats(lines[i:])
-		} else if again := follow(lines[i:], 1); again >= minPrinted && strings.TrimSpace(lines[i]) != "" && again*len(lines[i]) >= minFolded {
-			times = again
+		} else if again := follow(lines[i:], 1); again >= minPrinted && again*len(lines[i]) >= minFolded {
+			if times = again; strings.TrimSpace(lines[i]) == "" { // told as they are, and each is looked at once
+				n, times = again+1, 0
+			}
 		}
 		told.WriteString(strings.Join(lines[i:i+n], ""))
 		if times > 0 {

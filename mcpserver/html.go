@@ -40,6 +40,7 @@ type htmlWriter struct {
 	silent  int          // depth of elements that show nothing
 	waiting atom.Atom    // a player whose address is not known yet; 0 for none
 	tables  []*htmlTable // those that are open, the innermost last
+	deeper  int          // tables that are open within them, and count for nothing
 	blanks  int          // columns that cells may yet span: short HTML must not make a long text
 }
 
@@ -103,7 +104,7 @@ func (w *htmlWriter) open(tag atom.Atom, a htmlAttributes) {
 		w.bare = true
 	case atom.Table:
 		w.line()
-		w.tables = append(w.tables, &htmlTable{})
+		w.openTable()
 	case atom.Thead, atom.Tbody, atom.Tfoot, atom.Caption:
 		w.closeRow()
 		w.line()
@@ -202,7 +203,7 @@ func (w *htmlWriter) close(tag atom.Atom) {
 		w.pre = max(0, w.pre-1)
 		w.line()
 	case atom.Table:
-		w.closeTables(len(w.tables) - 1)
+		w.closeTable()
 		w.line()
 	case atom.Thead, atom.Tbody, atom.Tfoot, atom.Caption, atom.Tr:
 		w.closeRow()

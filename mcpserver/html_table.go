@@ -10,7 +10,8 @@ import (
 type htmlTable struct {
 	outer flow     // what the table stands in, while a cell is open
 	row   []string // the texts of the open row's cells
-	down  []int    // by column, the rows that a cell from above still reaches into
+	rows  int      // those that are closed
+	until []int    // by column, the row that the last cell there does not reach into any more
 	inRow bool
 	open  bool // a cell is being laid out
 	last  htmlAttributes
@@ -22,6 +23,30 @@ func (w *htmlWriter) table() *htmlTable {
 		return nil
 	}
 	return w.tables[len(w.tables)-1]
+}
+
+const (
+	// maxTables is how many tables may be open within each other: the text of a cell is copied for each.
+	maxTables = 20
+	// maxSpan is how many rows a cell reaches over at most, as in browsers.
+	maxSpan = 65534
+)
+
+// openTable begins a table. Of one that is too deep, rows and cells are those of the one around it.
+func (w *htmlWriter) openTable() {
+	if len(w.tables) == maxTables {
+		w.deeper++
+		return
+	}
+	w.tables = append(w.tables, &htmlTable{})
+}
+
+func (w *htmlWriter) closeTable() {
+	if w.deeper > 0 {
+		w.deeper--
+		return
+	}
+	w.closeTables(len(w.tables) - 1)
 }
 
 // openRow ends the row before, as HTML may leave that out.
@@ -64,17 +89,17 @@ func (w *htmlWriter) closeCell() {
 // add puts a cell of so many rows at the end of the open row.
 func (t *htmlTable) add(text string, rows int) {
 	column := len(t.row)
-	if column == len(t.down) {
-		t.down = append(t.down, 0)
+	if column == len(t.until) {
+		t.until = append(t.until, 0)
 	}
-	t.down[column] = max(0, rows-1)
+	t.until[column] = t.rows + min(max(1, rows), maxSpan)
 	t.row = append(t.row, text)
 }
 
 // reach leaves the next columns blank into which cells reach from above.
 func (w *htmlWriter) reach(t *htmlTable) {
-	for len(t.row) < len(t.down) && t.down[len(t.row)] > 0 && w.blank() {
-		t.add("", t.down[len(t.row)])
+	for len(t.row) < len(t.until) && t.until[len(t.row)] > t.rows && w.blank() {
+		t.add("", t.until[len(t.row)]-t.rows)
 	}
 }
 
@@ -92,15 +117,13 @@ func (w *htmlWriter) closeRow() {
 		return
 	}
 	w.reach(t)
-	for column := len(t.row); column < len(t.down); column++ { // a short row
-		t.down[column] = max(0, t.down[column]-1)
-	}
 	w.line()
 	if row := t.text(); row != "" {
 		w.write(row)
 	}
 	w.line()
 	t.row, t.inRow = t.row[:0], false
+	t.rows++
 }
 
 // text is the open row's. The lines of a cell are parts of the row's, unless it is the only one with text: pages are laid out so.

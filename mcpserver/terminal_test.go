@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"cellblock/internal/words"
@@ -143,6 +144,46 @@ func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{512: "512 bytes", 2 << 30: "2 GiB", 1536 << 20: "1.5 GiB"} {
 		if got := words.Bytes(n); got != want {
 			t.Errorf("%d: %s", n, got)
+		}
+	}
+}
+
+// What a kernel shows can be made to be of the same in great number: the time that it takes to read grows with its length, and not with
+// the square of it.
+func TestLongTextsAreReadOnce(t *testing.T) {
+	const many, most = 100_000, 10 * time.Second // it takes a hundredth
+	for name, read := range map[string]func(){
+		"empty lines":    func() { foldRepeats(strings.Repeat("\n", many), false) },
+		"blank lines":    func() { foldRepeats(strings.Repeat("  \n", many), false) },
+		"cells and rows": func() { htmlText("<table><tr>" + strings.Repeat("<td>", many) + strings.Repeat("<tr>", many)) },
+		"tables in each other": func() {
+			htmlText(strings.Repeat("<table><td>", many) + strings.Repeat("text ", many))
+		},
+	} {
+		start := time.Now()
+		if read(); time.Since(start) > most {
+			t.Errorf("%s take %s", name, time.Since(start))
+		}
+	}
+}
+
+// Tables that are too deep are parts of the one around them, and what follows them is where it was.
+func TestHTMLTablesInEachOther(t *testing.T) {
+	within := strings.Repeat("<table><tr><td>", 100) + "deep" + strings.Repeat("</td></tr></table>", 100)
+	if got, want := htmlText("<table><tr><td>a</td><td>"+within+"</td><td>b</td></tr><tr><td>c</td></tr></table>d"), "a | deep | b\nc\nd"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A cell that reaches down stands in each row of a table that it reaches into, and not behind one that ends before it.
+func TestHTMLCellsOfSeveralRows(t *testing.T) {
+	for source, want := range map[string]string{
+		"<tr><td rowspan=2>a<td>b<tr><td>c<tr><td>d<td>e":                              "a | b\n | c\nd | e",
+		"<tr><td>a<td rowspan=3>b<tr><td>c<tr><td>d<tr><td>e<td>f":                     "a | b\nc | \nd | \ne | f",
+		"<tr><td>a<td>b<td rowspan=3>c<tr><td>d<tr><td>e<td>f<td>g<tr><td>h<td>i<td>j": "a | b | c\nd\ne | f |  | g\nh | i | j",
+	} {
+		if got := htmlText("<table>" + source); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
 		}
 	}
 }
