@@ -68,6 +68,17 @@ def read_by_lines(source):
     source.__init__, source.code_qualname = read_lines, qualified_name
 
 
+class Speaks:
+    # What stands before an exception's own class, which may refuse to have others below it.
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_):
+        pass
+
+    def __str__(self):
+        return type(self)._cellblock_said
+
+
 def speak(value):
     # Some exceptions have code of their own for what they say, and it fails. Nobody gets on with these, ipykernel's reply neither.
     try:
@@ -75,8 +86,9 @@ def speak(value):
     except Exception as err:
         kind, why = type(value), type(err).__name__
         said = f"<what it says is not known: {kind.__name__}.__str__ raised {why}>"
-        with contextlib.suppress(TypeError):
-            value.__class__ = type(kind.__name__, (kind,), {"__str__": lambda _: said, "__module__": kind.__module__})
+        with contextlib.suppress(Exception):  # a class may have a class of its own, with other rules
+            speaks = type(kind.__name__, (Speaks, kind), {"_cellblock_said": said, "__module__": kind.__module__})
+            object.__setattr__(value, "__class__", speaks)  # also of one that is frozen
 
 
 def suggestion(value, tb):
@@ -106,7 +118,7 @@ def guess(value, tb):
     name, near = getattr(value, "name", None), NEAR
     try:
         if isinstance(value, FileNotFoundError):
-            if working_directory_is_gone():
+            if not (isinstance(value.filename, str) and os.path.isabs(value.filename)) and working_directory_is_gone():
                 return ". The working directory has been deleted: os.chdir() to another one first"
             folder, name = os.path.split(os.fspath(value.filename))
             with os.scandir(folder or ".") as entries:
@@ -149,9 +161,10 @@ REMOTE = "RemoteTraceback"  # how multiprocessing, concurrent.futures and joblib
 
 
 def without_workers(text, compiler):
-    # Of the traceback of a worker, what has run there for the user.
-    blocks, library = [], []
-    for line in text.strip('"\n').splitlines():
+    # Of the traceback of a worker, what has run there for the user. That of a group is a drawing, and stays as it is.
+    text = text.strip("\n").removeprefix('"""').removesuffix('"""').strip("\n")
+    blocks, library = [[]], [None]
+    for line in text.splitlines():
         if line.startswith("  File "):
             blocks.append([])
             library.append(LIBRARY.match(line.partition('"')[2]))
@@ -181,13 +194,13 @@ def asked_by(step, frame, series):
     known, does = step.tb_frame.f_locals, step.tb_frame.f_code.co_name
     axis = known.get("axis")
     for one in map(known.get, ("self", "obj", "data")):
-        if type(one).__module__.startswith("pandas.") and type(one).__name__ in PARENTS:
+        if type(one).__name__ in PARENTS and type(one).__module__.startswith("pandas."):
             one = vars(one).get(PARENTS[type(one).__name__])
         if type(one) is frame:
             found = axis is one.columns if does == "_drop_axis" else does in FINDS_COLUMNS and not (type(axis) is int and axis == 1)
             return one if found else None
         if type(one) is series and does in FINDS_LABELS:
-            return one if all(type(label) is str for label in one.index[:SHOWN]) else None  # numbers are many, and guessed easily
+            return one if len(one) and all(type(label) is str for label in one.index[:SHOWN]) else None  # numbers are many, and guessed easily
     return None
 
 

@@ -83,7 +83,7 @@ func TestRealErrorsTellColumns(t *testing.T) {
 	w.run("p", "df.cty").expect(t, true, "'DataFrame' object has no attribute 'cty'") // and what Python guesses, or the columns
 	w.run("p", "df.merge(other, on='city')").expect(t, true, "KeyError: 'city'\nThe DataFrame's columns: 'k'\n")
 	for _, code := range []string{
-		"df.loc['zzz']", "df.loc[99, 'x']", "df.at[99, 'x']", "df.drop(99)", "df.sort_values('zzz', axis=1)", "df.x['zzz']", "{}['a']", "Thing().cty",
+		"pd.Series(dtype=object)['zzz']", "df.loc['zzz']", "df.loc[99, 'x']", "df.at[99, 'x']", "df.drop(99)", "df.sort_values('zzz', axis=1)", "df.x['zzz']", "{}['a']", "Thing().cty",
 		"df.groupby(lambda i: {}[i]).sum()", "df.assign(z=lambda d: {}['a'])", "df.apply(lambda row: {}['a'], axis=1)",
 	} {
 		if got := w.run("p", code).String(); !strings.Contains(got, "Error: ") || strings.Contains(got, "The DataFrame's columns") || strings.Contains(got, "labels:") {
@@ -149,6 +149,9 @@ func TestRealErrorsGuessModulesAndFiles(t *testing.T) {
 	const gone = ". The working directory has been deleted: os.chdir() to another one first\n[session"
 	w.run("g", "os.mkdir('gone'); os.chdir('gone'); os.rmdir('/workspace/gone')\nopen('x.csv')").expect(t, true, "'x.csv'"+gone)
 	w.run("g", "os.getcwd()").expect(t, true, "No such file or directory"+gone)
+	if got := w.run("g", "open('/nowhere/x.csv')"); strings.Contains(got.String(), "has been deleted") {
+		t.Errorf("of a path that is not below it: %s", got)
+	}
 }
 
 // An exception that fails to say what it is has a class, a line and a reply.
@@ -159,6 +162,12 @@ func TestRealErrorsThatCannotSpeak(t *testing.T) {
 	w.run("s", "try: raise Dumb(1)\nexcept Dumb as e: raise KeyError('k') from e").expect(t, true, "Dumb: <what it says is not known", "KeyError: 'k'\n[session s · cell 2 · error")
 	w.run("s", "raise ExceptionGroup('g', [Dumb(1)])").expect(t, true, "Sub-exception 1 of 1:\nDumb: <what it says is not known")
 	w.run("s", "try: raise Dumb(1)\nexcept Dumb as e: print(type(e).__name__, isinstance(e, Dumb))").expect(t, false, "Dumb True")
+	for _, kind := range []string{
+		"from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mute(Exception):\n    x: int\n",
+		"class Mute(Exception):\n    def __init_subclass__(cls): raise ValueError('nothing is to be below it')\n",
+	} {
+		w.run("s", kind+"    def __str__(self): return self.missing\nraise Mute(1)").expect(t, true, "Mute: <what it says is not known: Mute.__str__ raised AttributeError>\n[session")
+	}
 }
 
 // Of a worker's traceback, the frames of who runs it are left out.
@@ -171,6 +180,21 @@ func TestRealErrorsOfWorkers(t *testing.T) {
 		if lines := strings.Count(got.String(), "\n"); lines > 15 || strings.Contains(got.String(), "_process_worker") {
 			t.Error(got)
 		}
+	}
+}
+
+// A worker's group of exceptions is told, and a message that ends with a quote has it.
+func TestRealMessagesOfWorkers(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("w", "from concurrent.futures import ProcessPoolExecutor\ndef several(i): raise ExceptionGroup('several', [ValueError(i)])\ndef quote(i): raise ValueError('no \"x\"')").expect(t, false)
+	run := func(name string) string {
+		return w.run("w", "with ProcessPoolExecutor(1) as pool: list(pool.map("+name+", [7]))").String()
+	}
+	if got := run("several"); !strings.Contains(got, "ExceptionGroup: several (1 sub-exception)\n") || !strings.Contains(got, "ValueError: 7") || strings.Contains(got, "Unexpected exception") {
+		t.Error(got)
+	}
+	if got := run("quote"); strings.Count(got, "ValueError: no \"x\"\n") != 2 {
+		t.Error(got)
 	}
 }
 
