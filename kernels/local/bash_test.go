@@ -46,6 +46,11 @@ func TestBashCells(t *testing.T) {
 		{"for i in 1 2; do echo $i; break; done; return 4", "1\n", "4"},
 		{"stty sane 2>/dev/null; echo 'line ends stay'", "line ends stay\n", ""},
 		{"tput bold; echo plain", "plain\n", ""},
+		// A cell's traps and functions find nothing of what stands between the cells.
+		{"trap 'echo failed' ERR", "", ""},
+		{"false", "failed\nfailed\n", "1"}, // and that of the cell, as of any file that is sourced
+		{"trap - ERR; unset() { echo mine; }; declare() { echo mine; }", "", ""},
+		{"echo x; builtin unset -f unset declare", "x\n", ""},
 		// What ends the shell ends no more than that.
 		{"exit 5", "", "5"},
 		{"f 3; pwd", "f 3 1\n/tmp\n", ""},

@@ -20,8 +20,8 @@ VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
 
 # Nobody sits at the prompt: a cell's own is taken back behind the cell, and before each prompt, which an interrupt leads to at once.
-# A cell's set -x shows nothing of it, and its set -e does not find the interrupt's status there.
-QUIET = "{ __cellblock_quiet %s; } 2>/dev/null"
+# A cell's set -x shows nothing of it, nor do its traps, and its set -e does not find the interrupt's status there.
+QUIET = "{ __cellblock_quiet %s; } >/dev/null 2>&1"
 
 # What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input. What else waits for a person,
 # "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
@@ -41,9 +41,9 @@ __cellblock_save() {
 }
 trap __cellblock_save EXIT
 __cellblock_quiet() {
-  unset -v PROMPT_COMMAND
-  declare -g PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || : # one may be readonly
-  return "$1"
+  builtin unset -v PROMPT_COMMAND
+  builtin declare -g PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || builtin true # one may be readonly
+  builtin return "$1"
 }
 __cellblock_quiet 0
 read() {
@@ -96,7 +96,7 @@ class BashKernel(TerminalKernel):
         self.program.write(line.encode() + self.mark(run))
 
     def mark(self, run):
-        return b"{ builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty; } 2>/dev/null\n'
+        return b"{ builtin printf '\\036%s:%d\\036' " + run.word + b' "$?" >/dev/tty; } >/dev/null 2>&1\n'
 
     def nudge(self, run):
         self.program.write(self.mark(run))
