@@ -2,6 +2,7 @@ package docker
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,16 +58,23 @@ func copyContent(ctx context.Context, e *engine, id string, add func(*tar.Header
 		}
 		return add(h, content)
 	})
+	var gone error
 	for _, h := range links {
 		if err != nil {
 			break
 		}
 		err = eachEntry(ctx, e, id, volumeContent+"/"+h.Name, func(alone *tar.Header, content io.Reader) error {
+			if alone.Typeflag != tar.TypeReg {
+				return nil // something else has its name by now, a folder perhaps, with all that is in it
+			}
 			alone.Name = h.Name
 			return add(alone, content)
 		})
+		if cerrdefs.IsNotFound(err) { // it was removed meanwhile, and the others may be there
+			gone, err = err, nil
+		}
 	}
-	return err
+	return cmp.Or(err, gone)
 }
 
 // eachEntry calls f for the entries of an archive that the engine makes of a path in a container.
@@ -161,7 +169,10 @@ func (e *engine) archiveFolder(to io.Writer, folder string) error {
 		}
 		return archiveEntry(w, root, name, info, uid, gid)
 	})
-	return errors.Join(err, w.Close())
+	if err != nil {
+		return err // without an end: an engine would take for whole what has one
+	}
+	return w.Close()
 }
 
 // archiveEntry writes a folder, a link or a file. Nothing else comes from a backup.

@@ -4,6 +4,7 @@ package docker
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -137,6 +138,16 @@ ln -s deep/er/plain link && ln -s /etc/passwd passwd && : >closed && chmod 0 clo
 		if left, err := os.ReadDir(again.Workspace); err != nil || len(left) > 0 {
 			t.Errorf("in the folder: %v, %v", left, err)
 		}
+	}
+}
+
+// The archive of a folder that cannot be read to its end has none, by which an engine would take it for whole.
+func TestWorkspaceThatCannotBeRead(t *testing.T) {
+	var archive bytes.Buffer
+	e := engine{user: identity{user: "1:1"}}
+	err := e.archiveFolder(&archive, "/proc/sys/kernel/random") // its files are longer than they say
+	if err == nil || archive.Len() == 0 || bytes.HasSuffix(archive.Bytes(), make([]byte, 1024)) {
+		t.Errorf("%d bytes, %v", archive.Len(), err)
 	}
 }
 
