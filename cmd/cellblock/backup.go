@@ -100,7 +100,7 @@ func (b *backup) run(ctx context.Context) (err error) {
 	if err := b.prepare(); err != nil {
 		return err
 	}
-	defer os.RemoveAll(b.stage)
+	defer removeStage(b.stage)
 	b.told, b.made = time.Now(), map[string]bool{}
 	if err = b.copyAll(ctx); err != nil {
 		b.out.abandon()
@@ -161,7 +161,7 @@ func (b *backup) prepare() (err error) {
 		b.out, err = newFolderArchive(b.stage)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(b.stage))
+		return errors.Join(err, removeStage(b.stage))
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (b *backup) prepareStdout() (err error) {
 	}
 	lock := stageLock(b.stage)
 	if err := lock.RLock(); err != nil {
-		return errors.Join(err, os.RemoveAll(b.stage))
+		return errors.Join(err, removeStage(b.stage))
 	}
 	b.out = &pipeArchive{tarArchive{b.stage, tar.NewWriter(b.stdout)}, lock}
 	return nil
@@ -193,13 +193,27 @@ const stagePrefix = ".cellblock-backup-"
 // stageLock is held by who makes a copy in a folder.
 func stageLock(stage string) *flock.Flock { return flock.New(stage, flock.SetFlag(os.O_RDONLY)) }
 
+// removeStage removes a copy, also one with folders in it in which nothing may be written.
+func removeStage(stage string) error {
+	if os.RemoveAll(stage) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(stage, func(path string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(stage)
+}
+
 // removeStages removes the copies in a data folder that backups and restores have left which were killed: all of a history is in them.
 func removeStages(data string) {
 	left, _ := filepath.Glob(filepath.Join(data, stagePrefix+"*")) // its pattern is right
 	for _, stage := range left {
 		lock := stageLock(stage)
 		if free, err := lock.TryLock(); free && err == nil {
-			_ = os.RemoveAll(stage) // or the next one does
+			_ = removeStage(stage) // or the next one does
 		}
 		_ = lock.Close()
 	}

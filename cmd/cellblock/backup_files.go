@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"syscall"
 
@@ -198,12 +199,13 @@ func (b *backup) copyWorkspace(ctx context.Context, name string) error {
 		return err
 	}
 	defer root.Close()
+	t := newTree()
 	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
-			err = b.copyEntry(root, entry, path, filepath.Join(name, path))
+			err = b.copyEntry(root, t, entry, path, filepath.Join(name, path))
 		}
 		switch {
 		case errors.As(err, new(writeError)):
@@ -218,9 +220,35 @@ func (b *backup) copyWorkspace(ctx context.Context, name string) error {
 	})
 }
 
-func (b *backup) copyEntry(root *os.Root, entry fs.DirEntry, path, name string) error {
+// tree knows what of a workspace is in a backup. Users' code moves things about while they are read: what was a folder when it was found
+// may be a link when it is copied, and a name may be found twice. Neither an archive nor a folder can have what comes of that.
+type tree struct {
+	folders map[string]bool
+	last    string // of the entries, which come folder by folder, by their names
+}
+
+func newTree() *tree { return &tree{folders: map[string]bool{}} }
+
+// errMoved is the error of what does not fit to what was copied before.
+var errMoved = errors.New("it was moved while it was copied")
+
+// add notes an entry by its path in the workspace, which is "." itself.
+func (t *tree) add(name string, folder bool) error {
+	if name == t.last || t.folders[name] || name != "." && !t.folders[path.Dir(name)] {
+		return errMoved
+	}
+	if t.last = name; folder {
+		t.folders[name] = true
+	}
+	return nil
+}
+
+func (b *backup) copyEntry(root *os.Root, t *tree, entry fs.DirEntry, path, name string) error {
 	info, err := entry.Info()
 	if err != nil {
+		return err
+	}
+	if err := t.add(path, info.IsDir()); err != nil {
 		return err
 	}
 	switch info.Mode().Type() {

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -391,6 +392,48 @@ func TestBackupOfAnUnfinishedMove(t *testing.T) {
 	for _, name := range []string{from + "/left", to + "/moved", to + ".json"} {
 		if _, err := os.Stat(filepath.Join(folder, "workspaces", name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Users' code moves things about while they are copied: what is copied of them is an archive, and a folder, all the same.
+func TestBackupOfWhatMoves(t *testing.T) {
+	folder, dest := t.TempDir(), t.TempDir()
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.Symlink("other", "d"), root.Mkdir("other", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"f", "other/x"} {
+		if err := root.WriteFile(name, []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := newFolderArchive(dest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.abandon()
+	b, seen := backup{report: io.Discard, out: out}, newTree()
+	seen.folders["."] = true
+	list := func(name string) []fs.DirEntry {
+		entries, err := fs.ReadDir(root.FS(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+	all := list(".")
+	for _, step := range []struct {
+		entry fs.DirEntry
+		path  string
+		want  error
+	}{{all[0], "d", nil}, {list("d")[0], "d/x", errMoved}, {all[1], "f", nil}, {all[1], "f", errMoved}, {all[2], "other", nil}, {list("other")[0], "other/x", nil}, {all[2], "other", errMoved}} {
+		if err := b.copyEntry(root, seen, step.entry, step.path, step.path); !errors.Is(err, step.want) || step.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", step.path, err, step.want)
 		}
 	}
 }

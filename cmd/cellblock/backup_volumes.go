@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,8 +83,10 @@ func (b *backup) copyVolumes(ctx context.Context, workspaces []string) error {
 		if _, err := os.Lstat(filepath.Join(b.data, workspace)); err != nil { // its session has just been deleted
 			continue
 		}
+		t := newTree()
+		t.folders["."] = true // it is there, and is not among what an engine has in it
 		found, err := v.CopyWorkspace(ctx, filepath.Base(workspace), func(h *tar.Header, content io.Reader) error {
-			return b.addFromVolume(workspace, h, content)
+			return b.addFromVolume(workspace, t, h, content)
 		})
 		if errors.As(err, new(writeError)) {
 			return err
@@ -99,12 +102,12 @@ func (b *backup) copyVolumes(ctx context.Context, workspaces []string) error {
 }
 
 // addFromVolume adds one entry of a workspace's volume.
-func (b *backup) addFromVolume(workspace string, h *tar.Header, content io.Reader) error {
+func (b *backup) addFromVolume(workspace string, t *tree, h *tar.Header, content io.Reader) error {
 	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeSymlink {
 		b.troubles.special++
 		return nil
 	}
-	if !filepath.IsLocal(h.Name) {
+	if !filepath.IsLocal(h.Name) || t.add(path.Clean(h.Name), h.Typeflag == tar.TypeDir) != nil {
 		b.troubles.unreadable++
 		return nil
 	}

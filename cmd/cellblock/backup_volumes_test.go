@@ -54,9 +54,14 @@ func TestBackupOfWhatAnEngineKeeps(t *testing.T) {
 		"another's":          {&engineWithVolumes{kept: []string{"other"}, entries: deep, content: "text"}, nil, "", nil, "note:"},
 		"a file that shrank": {&engineWithVolumes{kept: []string{mine}, entries: []*tar.Header{file("x", 9)}, content: "text"}, nil, "x", []string{"1 file written while copied"}, ""},
 		"a way out":          {&engineWithVolumes{kept: []string{mine}, entries: []*tar.Header{file("../x", 4), file("y", 4)}, content: "text"}, nil, "y", []string{"1 path not in it"}, ""},
-		"half of it":         {&engineWithVolumes{kept: []string{mine}, entries: deep[:2], content: "text", err: errors.New("it went away")}, nil, "deep deep/x", []string{"or not whole: it went away"}, ""},
-		"no engine":          {nil, errors.New("it does not answer"), "", []string{"volumes are not in it, or not whole: it does not answer"}, ""},
-		"none keeps any":     {nil, nil, "", nil, "note:"},
+		// Users' code moves things about while they are read. What comes of that must not keep the rest from being copied or restored.
+		"a folder that became a link": {&engineWithVolumes{kept: []string{mine}, entries: []*tar.Header{{Typeflag: tar.TypeSymlink, Name: "d", Linkname: "/etc"}, file("d/x", 4), {Typeflag: tar.TypeDir, Name: "d/e", Mode: 0o755}, file("d/e/x", 4), file("y", 4)}, content: "text"},
+			nil, "d y", []string{"3 paths not in it", "container engine: 1, with 1 file"}, ""},
+		"a name that comes twice": {&engineWithVolumes{kept: []string{mine}, entries: []*tar.Header{file("x", 4), file("x", 4), {Typeflag: tar.TypeDir, Name: "z/", Mode: 0o755}, file("z/x", 4), {Typeflag: tar.TypeDir, Name: "z", Mode: 0o755}, file("z", 4)}, content: "text"},
+			nil, "x z z/x", []string{"3 paths not in it"}, ""},
+		"half of it":     {&engineWithVolumes{kept: []string{mine}, entries: deep[:2], content: "text", err: errors.New("it went away")}, nil, "deep deep/x", []string{"or not whole: it went away"}, ""},
+		"no engine":      {nil, errors.New("it does not answer"), "", []string{"volumes are not in it, or not whole: it does not answer"}, ""},
+		"none keeps any": {nil, nil, "", nil, "note:"},
 	} {
 		for _, dest := range []string{"copy", "copy.tar"} {
 			t.Run(name+" in "+dest, func(t *testing.T) {

@@ -72,7 +72,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.stage)
+	defer removeStage(r.stage)
 	lock := stageLock(r.stage)
 	if err := lock.RLock(); err != nil {
 		return err
@@ -139,6 +139,10 @@ func (r *restore) copyAll(ctx context.Context) error {
 		b := backup{data: r.source, withSecrets: true, report: io.Discard, told: time.Now(), made: map[string]bool{}, out: r.out}
 		err := b.copyAll(ctx)
 		r.files, r.bytes = b.files, b.bytes
+		if n := b.troubles.unreadable; err == nil && n > 0 {
+			return fault.New(fault.Unavailable, "nothing was restored: %s of %s cannot be read", words.Count(int64(n), "path"), r.source).
+				WithHint("Run this as root, or as the user whose backup it is.")
+		}
 		return err
 	}
 	f, err := os.Open(r.source)
