@@ -219,7 +219,9 @@ func TestRestoreStopped(t *testing.T) {
 
 // Of a folder that cannot be read to its end, nothing is restored.
 func TestRestoreOfAPart(t *testing.T) {
-	kernelstest.Need(t, os.Geteuid() != 0, "a user who cannot read all")
+	if os.Geteuid() == 0 {
+		t.Skip("root reads all")
+	}
 	data, to := dataFolder(t), t.TempDir()
 	r := restore{source: data, data: to, report: io.Discard}
 	if err := r.run(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Text(err), "nothing was restored: 1 path of "+data+" cannot be read") {
