@@ -167,15 +167,15 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 			return true
 		}
 		r.timedOut = !r.over()
-		r.climb(r.s.manager.cfg.Grace)
+		r.climb(r.s.manager.cfg.Grace, false)
 	case size := <-r.overran:
 		if !r.over() {
 			r.overrun = size
 		}
-		r.climb(min(overrunGrace, r.s.manager.cfg.Grace))
+		r.climb(min(overrunGrace, r.s.manager.cfg.Grace), false)
 	case <-r.e.cancelled:
 		r.cancelled = !r.over()
-		r.climb(r.s.manager.cfg.Grace)
+		r.climb(r.s.manager.cfg.Grace, false)
 	case o := <-r.s.orders:
 		if o.kind == orderAsk {
 			o.answer(InterruptReport{}, r.s.busy(r.e))
@@ -190,8 +190,13 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 		if o.kind == orderRestart {
 			r.replace(restartedBy(o.by) + " while this cell ran")
 		} else {
-			r.climb(r.s.manager.cfg.Grace)
+			r.climb(r.s.manager.cfg.Grace, o.spare)
 			r.report.Caller = o.by
+			if r.report.RunsOn {
+				o.answer(r.report, nil)
+				r.order, r.report = nil, InterruptReport{}
+				return true
+			}
 		}
 	}
 	return false

@@ -99,6 +99,8 @@ type InterruptReport struct {
 	Rung string
 	// VariablesKept tells whether the kernel still has its variables.
 	VariablesKept bool
+	// RunsOn tells that nothing stopped the cell that was allowed to (TryInterrupt).
+	RunsOn bool
 	// Already tells that the cell was being stopped before this was asked: the rest is what that came to.
 	Already bool
 	// Caller is who asked for it, as a Request.Caller; empty where that is not known.

@@ -13,8 +13,9 @@ const (
 )
 
 // climb ends the running cell with the least that works: do not send it; interrupt it; kill the processes that it started;
-// restart its kernel. Each rung but the first has grace to show that it worked.
-func (r *run) climb(grace time.Duration) {
+// restart its kernel. Each rung but the first has grace to show that it worked. To spare the variables the last one is left out, and the
+// cell may run on.
+func (r *run) climb(grace time.Duration, spare bool) {
 	r.recall()
 	<-r.sent
 	if r.unsent != nil {
@@ -29,6 +30,10 @@ func (r *run) climb(grace time.Duration) {
 	}
 	r.report.Rung = RungKillChildren
 	if r.try(grace, r.killChildren) {
+		return
+	}
+	if spare {
+		r.report = InterruptReport{Ran: true, VariablesKept: true, RunsOn: true}
 		return
 	}
 	r.report.Rung = RungRestart

@@ -36,6 +36,38 @@ func TestLadderIsPatientWithStarvedKernels(t *testing.T) {
 	}
 }
 
+// A person decides himself whether a cell is worth all variables: one that only a restart would stop runs on, and can be stopped so.
+func TestInterruptThatSparesVariables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, &fakeProvisioner{})
+		defer m.Shutdown(context.Background())
+		running := start(t, m, alice, python("s", "sleep 1h"))
+		synctest.Wait()
+		if got, err := m.TryInterrupt(t.Context(), alice, "s", 1); err != nil || got != (InterruptReport{Ran: true, Rung: RungInterrupt, VariablesKept: true, Caller: Person}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if res := wait(t, running); !res.Interrupt.Ran {
+			t.Errorf("%+v", res.Interrupt)
+		}
+		stubborn := start(t, m, alice, python("s", "stubborn"))
+		synctest.Wait()
+		for range 2 {
+			if got, err := m.TryInterrupt(t.Context(), alice, "s", 2); err != nil || got != (InterruptReport{Ran: true, RunsOn: true, VariablesKept: true, Caller: Person}) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if phase, _ := stubborn.Phase(); phase != PhaseRunning {
+				t.Errorf("it is %s", phase)
+			}
+		}
+		if _, err := m.RestartBy(t.Context(), alice, "s", Person); err != nil {
+			t.Error(err)
+		}
+		if res := wait(t, stubborn); res.Interrupt.RunsOn || stubborn.Generation() != 1 {
+			t.Errorf("%+v in generation %d", res.Interrupt, stubborn.Generation())
+		}
+	})
+}
+
 // Who interrupts a cell that is being stopped already hears what that came to, also while its kernel is being restarted for it.
 func TestInterruptOfACellThatIsBeingStopped(t *testing.T) {
 	for _, later := range []time.Duration{time.Second, 10*time.Second + time.Millisecond} {

@@ -364,17 +364,27 @@ func (m *Manager) Interrupt(ctx context.Context, o Owner, id string) (InterruptR
 // another one runs it leaves that alone; the error is then Conflict. So whoever saw a cell run that has ended meanwhile does not
 // stop the next. The number 0 is any cell's.
 func (m *Manager) InterruptCell(ctx context.Context, o Owner, id string, number int, caller string) (InterruptReport, error) {
+	return m.interrupt(ctx, o, id, order{kind: orderInterrupt, cell: number, by: caller})
+}
+
+// TryInterrupt is InterruptCell for a person, who decides himself whether a cell is worth all variables: one that only a restart of its
+// kernel would stop runs on.
+func (m *Manager) TryInterrupt(ctx context.Context, o Owner, id string, number int) (InterruptReport, error) {
+	return m.interrupt(ctx, o, id, order{kind: orderInterrupt, cell: number, by: Person, spare: true})
+}
+
+func (m *Manager) interrupt(ctx context.Context, o Owner, id string, asked order) (InterruptReport, error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
 		return InterruptReport{}, err
 	}
 	info := s.info()
-	seen := info.Last != nil && info.Last.runs(number)
+	seen := info.Last != nil && info.Last.runs(asked.cell)
 	if info.State != Busy && !seen {
 		return InterruptReport{VariablesKept: info.State == Idle}, nil
 	}
 	if info.State == Busy { // or its kernel is being restarted under it
-		a := s.send(ctx, order{kind: orderInterrupt, cell: number, by: caller})
+		a := s.send(ctx, asked)
 		if a.err != nil || a.report.Ran || !seen {
 			return a.report, s.orderError(a.err)
 		}

@@ -22,6 +22,7 @@ const (
 type order struct {
 	kind  orderKind
 	cell  int          // of an orderInterrupt: the only cell that it is for; 0: any
+	spare bool         // of an orderInterrupt: the variables are not given for it
 	by    string       // who asks, as a Request.Caller; it may be empty
 	ask   func() error // of an orderAsk: what the runner does while no cell runs
 	reply chan answer

@@ -100,7 +100,7 @@ func (b *backup) run(ctx context.Context) (err error) {
 	if err := b.prepare(); err != nil {
 		return err
 	}
-	defer removeStage(b.stage)
+	defer func() { _ = removeStage(b.stage) }()
 	b.told, b.made = time.Now(), map[string]bool{}
 	if err = b.copyAll(ctx); err != nil {
 		b.out.abandon()

@@ -72,7 +72,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	defer removeStage(r.stage)
+	defer func() { _ = removeStage(r.stage) }()
 	lock := stageLock(r.stage)
 	if err := lock.RLock(); err != nil {
 		return err

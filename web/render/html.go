@@ -18,7 +18,7 @@ var simple = names(`div span p br hr b i u s em strong small sub sup code pre kb
 	table caption colgroup col thead tbody tfoot tr th td a abbr del ins mark html head body`)
 
 // harmless are the attributes that change nothing about that. What a style says of a table's alignment may be missing.
-var harmless = names(`class id border align valign colspan rowspan span scope start title lang dir href`)
+var harmless = names(`class id border align halign valign colspan rowspan span scope start title lang dir href`)
 
 func names(table string) map[string]bool {
 	set := map[string]bool{}

@@ -145,6 +145,10 @@ func FuzzRender(f *testing.F) {
 }
 
 func TestForms(t *testing.T) {
+	const columns = `<table border="1" class="dataframe"><thead><tr><th></th><th colspan="2" halign="left">v</th></tr></thead></table>`
+	if got, ok := HTML(columns); !ok || !strings.Contains(string(got), `colspan="2"`) {
+		t.Errorf("columns of several levels: %s", got)
+	}
 	const dataframe = `<div><style scoped>.dataframe tbody tr th {vertical-align: top;}</style><table border="1" class="dataframe"><thead>` +
 		`<tr style="text-align: right;"><th></th><th>a</th></tr></thead><tbody><tr><th>0</th><td>1</td></tr></tbody></table></div>`
 	for name, tt := range map[string]struct {

@@ -44,7 +44,7 @@ func (v *Viewer) beginSession(w http.ResponseWriter, r *http.Request, who visit)
 	return writeJSON(w, http.StatusOK, map[string]any{"session_id": info.ID})
 }
 
-// interrupt stops the cell that the visitor saw run, or, where none is named, the one that runs.
+// interrupt stops the cell that the visitor saw run, or, where none is named, the one that runs, unless that would cost the variables.
 func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) error {
 	var asked struct{ Cell int }
 	if r.ContentLength != 0 {
@@ -52,11 +52,11 @@ func (v *Viewer) interrupt(w http.ResponseWriter, r *http.Request, who visit) er
 			return err
 		}
 	}
-	report, err := v.Sessions.InterruptCell(r.Context(), who.owner, r.PathValue("id"), asked.Cell, sessions.Person)
+	report, err := v.Sessions.TryInterrupt(r.Context(), who.owner, r.PathValue("id"), asked.Cell)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"ran": report.Ran, "rung": report.Rung, "variables_kept": report.VariablesKept})
+	return writeJSON(w, http.StatusOK, map[string]any{"ran": report.Ran, "rung": report.Rung, "variables_kept": report.VariablesKept, "runs_on": report.RunsOn})
 }
 
 func (v *Viewer) restart(w http.ResponseWriter, r *http.Request, who visit) error {

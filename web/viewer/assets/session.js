@@ -1,6 +1,7 @@
 // The head of the session page: its state, live, and what stops it.
 import {subscribe} from './live.js';
 import {goTo} from './cells.js';
+import {interrupt} from './interrupt.js';
 import {keys} from './keys.js';
 import {post} from './send.js';
 import {confirm} from './dialog.js';
@@ -38,15 +39,15 @@ subscribe(session.dataset.topic, '', (event, data) => {
   if (ended) document.dispatchEvent(new Event('session-idle'));
 });
 
-const interrupt = () => { if (now.running) attempt(() => post(`/s/${id}/interrupt`, {cell: now.running})); };
+const stop = () => { if (now.running) interrupt(id, now.running); };
 async function restart() {
   if (part('restart').ariaDisabled === 'true') return;
   if (await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) await attempt(() => post(`/s/${id}/restart`));
 }
-part('interrupt')?.addEventListener('click', interrupt);
+part('interrupt')?.addEventListener('click', stop);
 part('restart')?.addEventListener('click', restart);
 part('running').addEventListener('click', () => goTo(now.running));
 keys({
   r: ['The cell that runs', () => { if (now.running) goTo(now.running); }],
-  'i i': ['Interrupt', () => { if (part('interrupt')) interrupt(); }],
+  'i i': ['Interrupt', () => { if (part('interrupt')) stop(); }],
 });

@@ -1,4 +1,5 @@
 // The list of sessions: live, searched, and moved through by keys.
+import {interrupt} from './interrupt.js';
 import {subscribe} from './live.js';
 import {fragment} from './fragment.js';
 import {orElse, pass} from './focus.js';
@@ -98,7 +99,7 @@ body.addEventListener('click', async (event) => {
   if (!await questions[act](id)) return;
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
-  await attempt(() => post(`/s/${id}/${act}`, act === 'interrupt' ? {cell: Number(button.dataset.cell)} : undefined));
+  await (act === 'interrupt' ? interrupt(id, Number(button.dataset.cell)) : attempt(() => post(`/s/${id}/${act}`)));
   button.ariaDisabled = 'false';
   orElse(rowOf(id)?.querySelector('a'));
 });
