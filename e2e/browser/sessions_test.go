@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -63,6 +64,13 @@ func TestSessionsAreLive(t *testing.T) {
 	p.untilText("dialog h2", "Close survey?")
 	p.click("dialog button.danger")
 	p.untilText("tr[data-id=survey] .state", "closed")
+	press("delete")
+	p.untilText("dialog h2", "Delete survey?")
+	p.click("dialog button.danger")
+	p.until("!document.querySelector('tr[data-id=survey]')")
+	if r, err := c.Call(t.Context(), "list_files", map[string]any{"session_id": "survey"}, nil); err != nil || !r.IsError || !strings.Contains(r.Text, "there is no session") {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // A browser opens six connections to a server; ten tabs are live all the same, and one that is closed takes nobody's stream along.

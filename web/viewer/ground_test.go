@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellblock/sessions"
 	"cellblock/web/viewer/signin"
 )
 
@@ -266,6 +267,17 @@ func TestBeginAndEnd(t *testing.T) {
 	p.signIn("ann", "sessions:read").want(403, "POST", "/s/mine/close", nil)
 	ann.want(200, "POST", "/s/mine/close", nil)
 	ann.want(404, "POST", "/s/mine/restart", nil)
+	reader := p.signIn("ann", "sessions:read", "sessions:manage")
+	reader.want(403, "POST", "/s/mine/close?files=delete", nil)
+	for _, tt := range []struct {
+		who  visit
+		held bool
+		want bool
+	}{{ann.who, false, true}, {ann.who, true, false}, {reader.who, false, false}, {p.signIn("ann", "sessions:read", "files:write").who, false, false}} {
+		if row := pastRow(sessions.StoredSession{ID: "mine", Held: tt.held}, sessions.Info{}, tt.who); row.MayDelete != tt.want {
+			t.Errorf("held %v: may delete is %v", tt.held, row.MayDelete)
+		}
+	}
 }
 
 // The viewer takes what is its own, and every page that a person asks for; the rest is for programs.

@@ -42,6 +42,8 @@ type sessionRow struct {
 	Why string
 	// MayManage tells whether the visitor may stop things.
 	MayManage bool
+	// MayDelete tells whether he may delete all that is kept of a session that has ended.
+	MayDelete bool
 }
 
 // sessionList is what the sessions page shows.
@@ -156,7 +158,7 @@ func (v *Viewer) named(o sessions.Owner, info sessions.Info) sessions.Info {
 
 // pastRow is the row of a session that does not run.
 func pastRow(s sessions.StoredSession, info sessions.Info, who visit) sessionRow {
-	row := sessionRow{Info: info, Why: s.Why, MayManage: who.can(scopeManage)}
+	row := sessionRow{Info: info, Why: s.Why, MayManage: who.can(scopeManage), MayDelete: who.can(scopeManage) && who.can(scopeFilesWrite) && !s.Held}
 	if s.Held {
 		row.Why = "it runs in another process"
 	}

@@ -89,8 +89,10 @@ if (!matchMedia('(pointer: coarse), (max-width: 40rem)').matches) search.placeho
 const questions = {
   restart: (id) => confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart'),
   close: (id) => confirm(`Close ${id}?`, 'Its kernel is stopped and its variables are lost. Files and history are kept.', 'Close'),
+  delete: (id) => confirm(`Delete ${id}?`, 'Its files and its history are deleted, for good.', 'Delete'),
   interrupt: () => true,
 };
+const paths = {restart: 'restart', close: 'close', delete: 'close?files=delete'};
 
 body.addEventListener('click', async (event) => {
   const button = event.target.closest('[data-act]');
@@ -99,7 +101,7 @@ body.addEventListener('click', async (event) => {
   if (!await questions[act](id)) return;
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
-  await (act === 'interrupt' ? interrupt(id, Number(button.dataset.cell)) : attempt(() => post(`/s/${id}/${act}`)));
+  await (act === 'interrupt' ? interrupt(id, Number(button.dataset.cell)) : attempt(() => post(`/s/${id}/${paths[act]}`)));
   button.ariaDisabled = 'false';
   orElse(rowOf(id)?.querySelector('a'));
 });
