@@ -3,9 +3,14 @@ import {post} from './send.js';
 import {tell} from './toast.js';
 
 export class Prompt {
-  constructor(form, id, back) {
-    Object.assign(this, {form, id, back, open: null});
+  // area is where code is written. Who has written in it since a cell went out still writes, even where all of it is deleted again.
+  constructor(form, id, area) {
+    Object.assign(this, {form, id, area, open: null, writes: false});
     this.line = form.querySelector('input');
+    this.said = document.getElementById('prompt-said');
+    area.addEventListener('input', () => { this.writes = true; });
+    area.addEventListener('blur', () => { this.writes = false; });
+    document.addEventListener('cell-run', () => { this.writes = false; });
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       this.answer();
@@ -19,16 +24,23 @@ export class Prompt {
     this.open = prompt ?? null;
     this.form.hidden = !prompt;
     this.line.value = '';
+    this.said.textContent = '';
     if (!prompt) {
-      if (held) this.back();
+      if (held) this.area.focus();
       return;
     }
     document.getElementById('prompt-cell').textContent = prompt.cell;
     document.getElementById('prompt-text').textContent = prompt.text;
     this.line.type = prompt.password ? 'password' : 'text';
-    const free = document.activeElement === document.body || document.activeElement.closest('#editor, #main') === document.activeElement ||
-      document.activeElement.id === 'code' || document.activeElement.id === 'run';
-    if (held || free) this.line.focus();
+    if (held || this.free()) this.line.focus();
+    else this.said.textContent = this.form.querySelector('label').textContent; // where the focus goes there, its label is read
+  }
+
+  // free tells whether nobody is about to do something where the focus is: code that is half written is no answer.
+  free() {
+    const at = document.activeElement;
+    if (at === this.area) return at.value === '' && !this.writes;
+    return at === document.body || at.matches('#editor, #main, #run');
   }
 
   async answer() {
