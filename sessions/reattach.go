@@ -260,7 +260,7 @@ func (s *session) kernelLost(l left, err error) {
 	s.log.Warn("kernel not found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number, "error", err)
 	s.save(GenerationEnded{Number: l.kernel.Number, Ended: now, Why: why})
 	s.closeLeft(l.cells, s.past.Used, "while no server ran the kernel ended: "+why)
-	s.nothingLeft(fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
+	s.nothingLeft(why, fmt.Sprintf("The kernel of session %q (generation %d) ended while no server ran, between %s and %s: %s.",
 		s.key.id, l.kernel.Number, s.past.Used.UTC().Format(clock), now.UTC().Format(clock), why))
 }
 
@@ -275,12 +275,13 @@ func whyLost(p kernels.Provisioner, ref kernels.Ref, err error) string {
 	return fmt.Sprintf("it could not be reached when the server was back: %v", err)
 }
 
-// nothingLeft notes that there is no kernel to go on with, and what the next cell is to be told of that.
-func (s *session) nothingLeft(news ...string) {
+// nothingLeft notes that there is no kernel to go on with and why, and what the next cell is to be told of that.
+func (s *session) nothingLeft(why string, news ...string) {
 	s.committed()
 	s.untouched = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.loss = why
 	if len(news) > 0 {
 		s.news = news
 	}
@@ -297,9 +298,9 @@ func (s *session) kernelEndedBefore(l left) {
 	}
 	s.closeLeft(l.cells, at, g.Why)
 	if g.Number > 0 && g.Why != "" {
-		s.nothingLeft(lossSentence(s.key.id, g.Number, g.Why, g.Ended))
+		s.nothingLeft(g.Why, lossSentence(s.key.id, g.Number, g.Why, g.Ended))
 	} else {
-		s.nothingLeft()
+		s.nothingLeft(g.Why)
 	}
 }
 

@@ -72,6 +72,9 @@ func TestDeathBeforeTheServerEndsIsTold(t *testing.T) {
 				sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("dead", "die")))
 				end(l, m)
 				m, _ = l.start()
+				if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 1 || !strings.Contains(infos[0].Lost, "SIGKILL") {
+					t.Errorf("the list is %+v, %v", infos, err)
+				}
 				e, _ := runCell(t, m, "dead", "on")
 				if told := e.Preamble(); !strings.Contains(told, "generation 1") || !strings.Contains(told, "SIGKILL") {
 					t.Errorf("it is told %q", told)
@@ -281,7 +284,7 @@ func TestListNamesSessionsThatLostTheirKernel(t *testing.T) {
 				m, _ = l.start()
 				synctest.Wait() // a kernel that is found again and dies looks as if it started until its end is committed
 				infos, err := m.List(t.Context(), sessions.Alice)
-				if err != nil || len(infos) != 1 || infos[0].ID != "s" || infos[0].State != sessions.Died || infos[0].Executions != 1 {
+				if err != nil || len(infos) != 1 || infos[0].ID != "s" || infos[0].State != sessions.Died || infos[0].Executions != 1 || infos[0].Lost == "" {
 					t.Errorf("%+v, %v", infos, err)
 				}
 				if others, err := m.List(t.Context(), sessions.Bob); err != nil || len(others) != 0 {

@@ -39,7 +39,7 @@ type Store interface {
 	// Session describes one session, NotFound if the owner has none of that id.
 	Session(ctx context.Context, o Owner, id string) (StoredSession, error)
 
-	// Sessions describes all sessions of an owner, the last used first.
+	// Sessions describes all sessions of an owner, with the last cell of each, the last used first.
 	Sessions(ctx context.Context, o Owner) ([]StoredSession, error)
 
 	// Unclosed describes those sessions of an owner that are not closed, the last used first. It takes no longer for those that are.
@@ -120,6 +120,16 @@ type StoredSession struct {
 	Generations, Executions int
 	// Bytes is the size of its outputs.
 	Bytes int64
+	// Last is its last cell, told by Store.Sessions only; zero where nothing of that is kept.
+	Last StoredCell
+}
+
+// StoredCell is what a list of sessions tells of a cell; see StoredExecution.
+type StoredCell struct{ Code, File, Args, Caller string }
+
+// Title is what people are told that the cell does; see ExecutionInfo.Title.
+func (c StoredCell) Title() string {
+	return ExecutionInfo{Code: c.Code, File: c.File, Args: c.Args}.Title()
 }
 
 // Exclusion says which sessions are not meant.

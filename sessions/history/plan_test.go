@@ -17,6 +17,7 @@ func TestPlans(t *testing.T) {
 	}{
 		"a session":         {selectSessionNamed, "sessions_name", []any{"a", "b", "c"}},
 		"an owner's":        {selectSessionsOwned, "sessions_name", []any{"a", "b"}},
+		"their last cells":  {selectSessionsOwned, "(session=? AND number=?) LEFT-JOIN", []any{"a", "b"}},
 		"not closed":        {selectUnclosed, "sessions_open", []any{"a", "b"}},
 		"how many closed":   {countClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]"}},
 		"the last closed":   {selectClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]", 3}},

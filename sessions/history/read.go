@@ -11,13 +11,20 @@ import (
 	"cellblock/sessions"
 )
 
-const selectSession = `SELECT id, issuer, subject, name, workspace, language, profile, image, created, used, closed, why, holder,
-	generations, executions, bytes FROM sessions`
+const (
+	sessionColumns = `id, issuer, subject, name, workspace, language, profile, image, created, used, closed, why, holder,
+	generations, executions, bytes`
+	selectSession = "SELECT " + sessionColumns + " FROM sessions"
+	// selectWithLast goes on with the last cell, found by its number.
+	selectWithLast = "SELECT s.*, COALESCE(e.code, ''), COALESCE(e.file, ''), COALESCE(e.args, ''), COALESCE(e.caller, '')" +
+		" FROM (SELECT " + sessionColumns + ` FROM sessions WHERE issuer = ? AND subject = ? AND deleted = 0) s
+		LEFT JOIN executions e ON e.session = s.id AND e.number = s.executions`
+)
 
 // What sessions are looked for by: the owner's one of a name, and all that are his.
 const (
 	selectSessionNamed  = selectSession + " WHERE issuer = ? AND subject = ? AND name = ? AND deleted = 0"
-	selectSessionsOwned = selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0 ORDER BY used DESC, name"
+	selectSessionsOwned = selectWithLast + " ORDER BY s.used DESC, s.name"
 	selectUnclosed      = selectSession + " WHERE issuer = ? AND subject = ? AND deleted = 0 AND closed IS NULL ORDER BY used DESC, name"
 )
 
@@ -31,11 +38,23 @@ const (
 )
 
 func scanSession(row scanner) (s sessions.StoredSession, holder string, err error) {
-	var created, used, closed sql.NullInt64
-	err = row.Scan(&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &s.Profile, &s.Image, &created, &used, &closed,
-		&s.Why, &holder, &s.Generations, &s.Executions, &s.Bytes)
-	s.Created, s.Used, s.Closed = at(created), at(used), at(closed)
+	holder, err = scanInto(&s, row)
 	return s, holder, err
+}
+
+// scanWithLast is scanSession for a row that goes on with the last cell.
+func scanWithLast(row scanner) (s sessions.StoredSession, holder string, err error) {
+	holder, err = scanInto(&s, row, &s.Last.Code, &s.Last.File, &s.Last.Args, &s.Last.Caller)
+	return s, holder, err
+}
+
+// scanInto reads a session, and what its row has behind it.
+func scanInto(s *sessions.StoredSession, row scanner, more ...any) (holder string, err error) {
+	var created, used, closed sql.NullInt64
+	err = row.Scan(append([]any{&s.Ref, &s.Owner.Issuer, &s.Owner.Subject, &s.ID, &s.Workspace, &s.Language, &s.Profile, &s.Image, &created, &used,
+		&closed, &s.Why, &holder, &s.Generations, &s.Executions, &s.Bytes}, more...)...)
+	s.Created, s.Used, s.Closed = at(created), at(used), at(closed)
+	return holder, err
 }
 
 // Session implements sessions.Store.
@@ -50,17 +69,17 @@ func (s *Store) Session(ctx context.Context, o sessions.Owner, id string) (sessi
 
 // Sessions implements sessions.Store.
 func (s *Store) Sessions(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
-	return s.sessionsBy(ctx, selectSessionsOwned, o)
+	return s.sessionsBy(ctx, scanWithLast, selectSessionsOwned, o)
 }
 
 // Unclosed implements sessions.Store.
 func (s *Store) Unclosed(ctx context.Context, o sessions.Owner) ([]sessions.StoredSession, error) {
-	return s.sessionsBy(ctx, selectUnclosed, o)
+	return s.sessionsBy(ctx, scanSession, selectUnclosed, o)
 }
 
-func (s *Store) sessionsBy(ctx context.Context, query string, o sessions.Owner) ([]sessions.StoredSession, error) {
+func (s *Store) sessionsBy(ctx context.Context, scan func(scanner) (sessions.StoredSession, string, error), query string, o sessions.Owner) ([]sessions.StoredSession, error) {
 	return collect(ctx, s.read, func(row scanner) (sessions.StoredSession, error) {
-		found, holder, err := scanSession(row)
+		found, holder, err := scan(row)
 		found.Held = s.held(holder)
 		return found, err
 	}, query, o.Issuer, o.Subject)

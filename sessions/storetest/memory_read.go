@@ -35,7 +35,11 @@ func (m *Memory) Sessions(_ context.Context, o sessions.Owner) (all []sessions.S
 	defer m.disk.mu.Unlock()
 	for _, s := range m.disk.sessions {
 		if s.Owner == o {
-			all = append(all, m.disk.describe(s))
+			described := m.disk.describe(s)
+			if e, err := s.execution(s.Executions); err == nil {
+				described.Last = sessions.StoredCell{Code: e.Code, File: e.File, Args: e.Args, Caller: e.Caller}
+			}
+			all = append(all, described)
 		}
 	}
 	slices.SortFunc(all, func(a, b sessions.StoredSession) int { return b.Used.Compare(a.Used) })

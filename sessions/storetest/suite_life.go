@@ -73,6 +73,10 @@ func testLife(t *testing.T, p Processes) {
 	}
 	sameTime(t, "created", after.Created, created)
 	sameTime(t, "closed", after.Closed, closed)
+	last := sessions.StoredCell{Code: "cell 2", File: "work.py", Args: "--n 4", Caller: "a test"}
+	if all, err := s.Sessions(t.Context(), alice); err != nil || len(all) != 1 || all[0].Ref != before.Ref || all[0].Last != last {
+		t.Errorf("the list is %+v, %v", all, err)
+	}
 	generations, err := s.Generations(t.Context(), before.Ref)
 	if err != nil || len(generations) != 1 {
 		t.Fatalf("generations: %+v, %v", generations, err)

@@ -119,15 +119,23 @@ func (v *Viewer) rows(ctx context.Context, who visit) ([]sessionRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	past, err := v.Sessions.Known(ctx, who.owner)
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]sessions.StoredCell{}
+	for _, s := range past {
+		last[s.ID] = s.Last
+	}
 	var rows []sessionRow
 	runs := map[string]bool{}
 	for _, info := range running {
 		runs[info.ID] = true
-		rows = append(rows, rowOf(v.named(who.owner, info), who))
-	}
-	past, err := v.Sessions.Known(ctx, who.owner)
-	if err != nil {
-		return nil, err
+		row := rowOf(v.named(who.owner, info), who)
+		if info.Last == nil { // no cell has run since the server started
+			row.tellLast(last[info.ID])
+		}
+		rows = append(rows, row)
 	}
 	for _, s := range past[:min(len(past), maxPast)] {
 		if !runs[s.ID] {
@@ -159,10 +167,16 @@ func (v *Viewer) named(o sessions.Owner, info sessions.Info) sessions.Info {
 // pastRow is the row of a session that does not run.
 func pastRow(s sessions.StoredSession, info sessions.Info, who visit) sessionRow {
 	row := sessionRow{Info: info, Why: s.Why, MayManage: who.can(scopeManage), MayDelete: who.can(scopeManage) && who.can(scopeFilesWrite) && !s.Held}
+	row.tellLast(s.Last)
 	if s.Held {
 		row.Why = "it runs in another process"
 	}
 	return row
+}
+
+// tellLast tells of the session's last cell as it is kept.
+func (r *sessionRow) tellLast(last sessions.StoredCell) {
+	r.Code, r.Caller = firstLine(last.Title()), whoRan(last.Caller)
 }
 
 // infoOf describes a session that does not run.

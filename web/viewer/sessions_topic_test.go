@@ -67,3 +67,42 @@ func TestWhyASessionEndedIsTold(t *testing.T) {
 		t.Errorf("the page is %s", page)
 	}
 }
+
+// After a restart of the server the list and the pages say as before why a session has no kernel or is closed, and the list what ran last
+// in each.
+func TestWhatWasIsToldAfterARestart(t *testing.T) {
+	store, dir := storetest.NewMemory(), t.TempDir()
+	p := newPages(t, func(c *sessions.Config) { c.Store, c.DataDir = store, dir })
+	p.ran("ann", "dead", "die")
+	p.ran("ann", "closed", "print a")
+	ann := p.signIn("ann", all...)
+	if err := p.sessions.Close(t.Context(), ann.who.owner, "closed", sessions.CloseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := p.viewer.rows(t.Context(), ann.who)
+	if err != nil || len(before) != 2 || before[0].Why == "" || before[1].Why == "" {
+		t.Fatalf("the list was %+v, %v", before, err)
+	}
+	if n, err := p.sessions.Leave(t.Context()); n != 0 || err != nil {
+		t.Fatalf("%d kernels are left, %v", n, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	p = newPages(t, func(c *sessions.Config) { c.Store, c.DataDir = store.Another(), dir })
+	ann = p.signIn("ann", all...)
+	after, err := p.viewer.rows(t.Context(), ann.who)
+	if err != nil || len(after) != 2 {
+		t.Fatalf("the list is %+v, %v", after, err)
+	}
+	for i, row := range after {
+		was := before[i]
+		if row.ID != was.ID || row.State != was.State || row.Why != was.Why || row.Code != was.Code || row.Caller != "model" {
+			t.Errorf("the row is %+v, was %+v", row, was)
+		}
+		if page := ann.want(200, "GET", "/s/"+row.ID, nil); !strings.Contains(page, was.Why+"</span>") {
+			t.Errorf("the page of %s does not say %q", row.ID, was.Why)
+		}
+	}
+}
