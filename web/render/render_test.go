@@ -196,8 +196,12 @@ func TestErrorIsToldOnce(t *testing.T) {
 		"<strong>KeyboardInterrupt</strong></p>": {Name: "KeyboardInterrupt", Traceback: []string{"Cell In[1], line 1\n----> 1 sleep(9)", "\x1b[31mKeyboardInterrupt\x1b[39m: "}},
 		"<strong>SyntaxError</strong>: invalid syntax</p>": {Name: "SyntaxError", Value: "invalid syntax (1907491037.py, line 1)", Traceback: []string{
 			"  \x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 1\x1b[39m\n    x = = 1\n        ^\n\x1b[31mSyntaxError\x1b[39m\x1b[31m:\x1b[39m invalid syntax\n"}},
+		"<strong>Error</strong> in f(): boom</p>": {Name: "ERROR", Value: "Error in f(): boom", Traceback: []string{"Cell In[1], line 1\n----> 1 f()", "Error in f(): boom"}},
 	} {
 		made := string(Error(e, 0))
+		if e.Name == "ERROR" { // R's, which its message has in other letters
+			e.Name = "Error"
+		}
 		if !strings.Contains(made, name) || strings.Count(made, e.Name) != 1 || !strings.Contains(made, "line 1</summary>") {
 			t.Errorf("%s is\n%s", e.Name, made)
 		}

@@ -22,7 +22,7 @@ func Error(e kernels.ExecError, shift int) template.HTML {
 	b.WriteString(`<div class="error"><p class="error-name">` + headline(e) + `</p>`)
 	t := trace{out: &b, shift: shift}
 	if !slices.ContainsFunc(e.Traceback, func(element string) bool { return frames.Link(strings.Trim(element, "\n")) }) {
-		t.said = bare(e.Name + ": " + message(e))
+		t.said = bare(said(e))
 	}
 	elements := e.Traceback
 	if len(elements) > maxFrames {
@@ -42,16 +42,33 @@ func Error(e kernels.ExecError, shift int) template.HTML {
 	return template.HTML(b.String())
 }
 
+// said is an error's name and message in a line. R calls every error ERROR, and begins the message with the word itself.
+func said(e kernels.ExecError) string {
+	if namesItself(e) {
+		return message(e)
+	}
+	return e.Name + ": " + message(e)
+}
+
+// namesItself tells whether the error's name says nothing that the message does not begin with.
+func namesItself(e kernels.ExecError) bool {
+	return e.Name == "ERROR" && strings.HasPrefix(e.Value, "Error")
+}
+
 // headline is the error's name and message; of a long message the beginning, as the rest stands below the frames.
 func headline(e kernels.ExecError) string {
 	name, _ := clip(e.Name, 200)
-	value, more := clip(message(e), 2000)
+	value, more := clip(strings.TrimRight(message(e), "\n"), 2000)
 	if more != "" {
 		value += "…"
 	}
+	lines := string(joined(terminalLines(value)))
+	if namesItself(e) {
+		return `<strong>Error</strong>` + strings.TrimPrefix(lines, "Error")
+	}
 	line := `<strong>` + html.EscapeString(name) + `</strong>`
-	if lines := terminalLines(value); len(lines) > 0 {
-		line += `: ` + string(joined(lines))
+	if lines != "" {
+		line += `: ` + lines
 	}
 	return line
 }
