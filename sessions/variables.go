@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,8 +60,8 @@ func (m *Manager) Variables(ctx context.Context, o Owner, id string) (Variables,
 	if err != nil {
 		return Variables{}, err
 	}
-	if m.cfg.Runtimes[s.choice.Language].Variables == "" {
-		return Variables{}, fault.New(fault.Invalid, "the variables of %s sessions cannot be inspected", s.choice.Language).
+	if language := m.cfg.Runtimes[s.choice.Language]; language.Variables == "" {
+		return Variables{}, fault.New(fault.Invalid, "the variables of %s sessions cannot be inspected", cmp.Or(language.Title, s.choice.Language)).
 			WithHint("print what you want to know")
 	}
 	return askIdle(ctx, s, func() (Variables, error) {

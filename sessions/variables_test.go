@@ -49,9 +49,9 @@ func TestReadVariables(t *testing.T) {
 }
 
 func TestVariablesOfALanguageThatCannotTell(t *testing.T) {
-	m := newTestManager(t, &fakeProvisioner{})
+	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.Runtimes = map[string]Runtime{"python": {Title: "Python"}} })
 	execute(t, m, alice, "s", "x")
-	if _, err := m.Variables(t.Context(), alice, "s"); fault.KindOf(err) != fault.Invalid {
+	if _, err := m.Variables(t.Context(), alice, "s"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "of Python sessions") {
 		t.Errorf("%v", err)
 	}
 	if _, err := m.Variables(t.Context(), bob, "s"); fault.KindOf(err) != fault.NotFound {
