@@ -39,7 +39,7 @@ func (v *Viewer) permitSignedIn(r *http.Request, who visit) func(profile string)
 	}
 }
 
-// restored says what became of a restoration, and whether all cells ran that there were.
+// restored says what became of a restoration, and whether all cells ran that there were, those of kernels before the last among them.
 func restored(r sessions.RestoreReport) (said string, complete bool) {
 	parts := []string{words.Count(int64(r.Ran()), "cell") + " ran again."}
 	if r.Done > 0 {
@@ -66,7 +66,10 @@ func restored(r sessions.RestoreReport) (said string, complete bool) {
 	if r.Missing > 0 {
 		parts = append(parts, words.Count(int64(r.Missing), "earlier cell")+" no longer kept.")
 	}
-	return strings.Join(parts, " "), len(whys) == 0 && r.Stopped == "" && r.Left == 0 && r.Missing == 0
+	if r.Earlier > 0 {
+		parts = append(parts, "Only the last kernel's cells: those of kernels before it did not run again.")
+	}
+	return strings.Join(parts, " "), len(whys) == 0 && r.Stopped == "" && r.Left == 0 && r.Missing == 0 && r.Earlier == 0
 }
 
 // maxNamed bounds the cells that are named one by one.

@@ -245,9 +245,10 @@ func TestWhatWasRestored(t *testing.T) {
 		"1 cell ran again. Cell 2 was left out: it reads input().":                                                {Cells: append(left(1), ran)},
 		"0 cells ran again. Cells 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 others were left out: each reads input().": {Cells: left(12)},
 		"1 cell ran again. It stopped: the cell failed. 3 cells not reached. 1 earlier cell no longer kept.":      {Cells: []sessions.RestoredCell{ran, failed}, Stopped: "the cell failed.", Left: 3, Missing: 1},
+		"1 cell ran again. Only the last kernel's cells: those of kernels before it did not run again.":           {Cells: []sessions.RestoredCell{ran}, From: 2, Earlier: 1},
 	} {
 		said, complete := restored(r)
-		if said != want || complete == (strings.Contains(want, "left out") || r.Stopped != "") {
+		if said != want || complete == (strings.Contains(want, "left out") || r.Stopped != "" || r.Earlier > 0) {
 			t.Errorf("%q, %v; want %q", said, complete, want)
 		}
 	}

@@ -27,7 +27,7 @@ onDesk(({state, generation, cells, fresh, restoring}) => {
 // restoreCells runs the cells of a lost kernel again, if that is wanted.
 export async function restoreCells(id) {
   const sure = await confirm('Run the earlier cells again?',
-    'The cells that ran successfully on the lost kernel run again, in their order, on a new one; those that read input() are left out. What they do outside of the kernel they do again.', 'Run them again');
+    'The cells that ran successfully on the last lost kernel run again, in their order, on a new one. Those of kernels before it do not, and those that read input() are left out. What they do outside of the kernel they do again.', 'Run them again');
   if (!sure) return;
   await attempt(async () => {
     const {said, complete} = await post(`/s/${id}/restore`);
