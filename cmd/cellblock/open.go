@@ -28,8 +28,12 @@ func (a *app) viewer(cfg *Config, env auth.EnvConfig, base string) (*viewer.View
 	if err != nil {
 		return nil, err
 	}
+	dataDir := cfg.DataDir
+	if dataDir == defaultDataDir() || cfg.DevAllowRemote { // strangers need not know where it is
+		dataDir = ""
+	}
 	return viewer.New(viewer.Config{
-		Provider: a.provider(cfg, env, base), Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(),
+		Provider: a.provider(cfg, env, base), Sessions: a.sessions, Verifier: a.authority.Verifier, SignIns: signIns, PublicURL: base, Dev: env.Dev(), DataDir: dataDir,
 		Health: a.health, Images: a.mcp.Images, ErrorHint: a.mcp.ErrorHints(), PrintedHint: a.mcp.PrintedHints(), Audit: a.audit, Limiter: a.mcp.Limiter, Version: version, Logger: a.logger,
 	}), nil
 }

@@ -240,7 +240,8 @@ func TestSessionsOfOthers(t *testing.T) {
 	}
 }
 
-// Who can sign in by a link only is told the command that makes one: outside of dev mode it needs a token.
+// Who can sign in by a link only is told the command that makes one: outside of dev mode it needs a token, and in dev mode the server's
+// data folder where that is not the one it looks for by itself.
 func TestHowToMakeALink(t *testing.T) {
 	p := newPages(t)
 	stranger := &browser{pages: p}
@@ -249,6 +250,10 @@ func TestHowToMakeALink(t *testing.T) {
 		if page := stranger.page("GET", "/signin", "none", nil).Body.String(); !strings.Contains(page, want) {
 			t.Errorf("dev mode %v: %s", dev, page)
 		}
+	}
+	p.viewer.Dev, p.viewer.DataDir = true, "/srv/my cells"
+	if page := stranger.page("GET", "/signin", "none", nil).Body.String(); !strings.Contains(page, "<pre>cellblock open --data-dir &#39;/srv/my cells&#39;</pre>") {
+		t.Errorf("with a data folder: %s", page)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 func (v *Viewer) signInRoutes() []route {
@@ -28,6 +29,8 @@ type signInForm struct {
 	Problem, Hint string
 	MCPURL        string
 	Dev           bool
+	// Command is what makes a link that signs in.
+	Command string
 	// Provider is where people sign in; empty: by a link of the command line's only.
 	Provider string
 	// To is the page of ours where they go on from there; empty: the list of sessions.
@@ -35,7 +38,13 @@ type signInForm struct {
 }
 
 func (v *Viewer) signInForm() signInForm {
-	form := signInForm{MCPURL: v.PublicURL + "/mcp", Dev: v.Dev}
+	form := signInForm{MCPURL: v.PublicURL + "/mcp", Dev: v.Dev, Command: "cellblock open"}
+	switch {
+	case !v.Dev:
+		form.Command += " --token-file FILE"
+	case v.DataDir != "":
+		form.Command += " --data-dir " + words.Shell(v.DataDir)
+	}
 	if v.provider != nil {
 		form.Provider = v.provider.Issuer
 		if u, err := url.Parse(form.Provider); err == nil {

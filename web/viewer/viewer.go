@@ -29,6 +29,9 @@ type Config struct {
 	Provider ProviderConfig
 	// Dev tells that the server runs in dev mode, where everybody who signs in operates it.
 	Dev bool
+	// DataDir is the server's data folder where the command line has to be told which it is to make a link, in dev mode. Everybody who
+	// reaches the server is shown it.
+	DataDir string
 	// Health says how the server is, for its operators. Nil: that is not shown.
 	Health func(context.Context) mcpserver.HealthReport
 	// Images are what sessions may run in. Nil: kernels run in none.
