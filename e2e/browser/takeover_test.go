@@ -360,6 +360,37 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A panel that is opened while a cell runs says when its variables are known, and has them then.
+func TestVariablesWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-panel", "import os, time\nanswer = 42")
+	s.start(t, c, "busy-panel", "while not os.path.exists('go'): time.sleep(0.02)\nlater = 1")
+	p.desk("busy-panel")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'Known when the cell ends.'")
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "busy-panel", "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.untilText("#panel-variables", "later")
+
+	// What was known stays.
+	s.start(t, c, "busy-panel", "os.remove('go')\nwhile not os.path.exists('go'): time.sleep(0.02)")
+	p.untilText("#state", "busy")
+	p.click("#tab-details")
+	p.click("#tab-variables")
+	if status := eval[int](p, "fetch('/s/busy-panel/variables').then((r) => r.status)"); status != 204 { // asked after the panel did
+		t.Errorf("of a busy kernel the variables are answered with %d", status)
+	}
+	if text := p.text("#panel-variables"); !strings.Contains(text, "later") {
+		t.Errorf("the panel shows %q", text)
+	}
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "busy-panel", "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.untilText("#state", "idle")
+}
+
 // Who may only look sees all of it, and can do nothing.
 func TestReader(t *testing.T) {
 	s := shared(t)

@@ -5,7 +5,7 @@ import {keep} from './focus.js';
 
 export class Part {
   constructor(into, address) {
-    Object.assign(this, {into, address, seen: false, old: true, asked: 0});
+    Object.assign(this, {into, address, seen: false, old: true, known: false, asked: 0});
   }
 
   show() {
@@ -20,7 +20,8 @@ export class Part {
     if (this.seen) this.load();
   }
 
-  // load shows what the server says now. A kernel that is busy says nothing, and what was known before stays.
+  // load shows what the server says now. A kernel that is busy says nothing: what was known before stays, and where nothing was, that
+  // is said.
   async load() {
     this.old = false;
     const asked = ++this.asked;
@@ -29,11 +30,14 @@ export class Part {
       const answer = await send(this.address());
       if (answer.status === 204) {
         this.old = true;
-        return;
+        if (this.known) return;
+        shown = remark('Known when the cell ends.');
+      } else {
+        shown = fragment(await answer.text());
+        this.known = true;
       }
-      shown = fragment(await answer.text());
     } catch (error) {
-      shown = Object.assign(document.createElement('p'), {className: 'empty', textContent: this.excuse(error)});
+      shown = remark(this.excuse(error));
     }
     if (asked !== this.asked) return;
     keep(this.into.closest('[role=tabpanel]'), () => this.into.replaceChildren(shown));
@@ -49,3 +53,5 @@ export class Part {
 
   excuse(error) { return error.message; }
 }
+
+const remark = (text) => Object.assign(document.createElement('p'), {className: 'empty', textContent: text});
