@@ -391,6 +391,38 @@ func TestVariablesWhileACellRuns(t *testing.T) {
 	p.untilText("#state", "idle")
 }
 
+// Of a kernel that has ended the panel says so, and nothing of it when there is another.
+func TestPanelOfAnEndedKernel(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "ended", "import os\nanswer = 42")
+	p.desk("ended")
+	p.untilText("#panel-variables", "answer")
+	p.click("#tab-resources")
+	p.until("document.querySelector('#memory-now').textContent && !document.querySelector('#panel-resources figure').hidden")
+	s.python(t, c, "ended", "os._exit(1)")
+	const ended = "document.querySelector('#panel-resources').innerText.trim() === 'The kernel has ended.'"
+	p.until(ended)
+	p.click("#tab-variables")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+	p.click("#tab-resources")
+	p.open("/s/ended")
+	p.until(ended)
+	p.click("#tab-variables")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+
+	s.start(t, c, "ended", "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nlater = 1")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'Known when the cell ends.'")
+	p.click("#tab-resources")
+	p.until("document.querySelector('#no-samples').hidden && !document.querySelector('#panel-resources figure').hidden")
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "ended", "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.click("#tab-variables")
+	p.untilText("#panel-variables", "later")
+}
+
 // Who may only look sees all of it, and can do nothing.
 func TestReader(t *testing.T) {
 	s := shared(t)

@@ -52,12 +52,15 @@ type variableRow struct {
 // variables shows what the user of a session has defined, or why that is not known. A kernel that is busy tells nothing, and the
 // page keeps what it has.
 func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) error {
-	_, running, err := v.describe(r.Context(), who.owner, r.PathValue("id"))
+	info, running, err := v.describe(r.Context(), who.owner, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	if !running {
+	switch {
+	case !running:
 		return writeFragment(w, "remark", "The session does not run, so nothing is defined.")
+	case info.State == sessions.Died || info.State == sessions.Culled:
+		return writeFragment(w, "remark", "The kernel has ended.")
 	}
 	all, err := v.Sessions.Variables(r.Context(), who.owner, r.PathValue("id"))
 	switch kind := fault.KindOf(err); {

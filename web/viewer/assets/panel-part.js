@@ -5,7 +5,7 @@ import {keep} from './focus.js';
 
 export class Part {
   constructor(into, address) {
-    Object.assign(this, {into, address, seen: false, old: true, known: false, asked: 0});
+    Object.assign(this, {into, address, seen: false, old: true, asked: 0});
   }
 
   show() {
@@ -30,11 +30,10 @@ export class Part {
       const answer = await send(this.address());
       if (answer.status === 204) {
         this.old = true;
-        if (this.known) return;
+        if (!this.into.firstElementChild?.matches('.empty')) return;
         shown = remark('Known when the cell ends.');
       } else {
         shown = fragment(await answer.text());
-        this.known = true;
       }
     } catch (error) {
       shown = remark(this.excuse(error));

@@ -1,4 +1,5 @@
 // What the session uses, over time, while somebody looks.
+import {onDesk} from './desk.js';
 import {subscribe} from './live.js';
 
 const width = 300, height = 80; // of a chart, in its own units
@@ -47,6 +48,14 @@ class Resources {
   constructor(id) {
     this.topic = `samples:${id}`;
     this.samples = [];
+    this.ended = false; // there is no kernel that uses anything
+    this.box = document.getElementById('panel-resources');
+    onDesk(({state}) => {
+      const ended = ['died', 'culled', 'closed'].includes(state);
+      if (ended === this.ended) return;
+      this.ended = ended;
+      this.draw();
+    });
   }
 
   show() {
@@ -63,15 +72,17 @@ class Resources {
   stale() {}
 
   draw() {
-    const last = this.samples.at(-1);
-    document.getElementById('no-samples').hidden = Boolean(last);
+    const last = this.ended ? undefined : this.samples.at(-1);
+    const none = document.getElementById('no-samples');
+    none.hidden = Boolean(last);
+    none.textContent = this.ended ? 'The kernel has ended.' : 'Nothing is known yet.';
+    for (const shown of this.box.querySelectorAll('figure, .axis')) shown.hidden = !last;
     if (!last) return;
     this.samples = this.samples.filter((s) => last.at - s.at <= span);
     const most = Math.max(...this.samples.map((s) => s.memory));
     const memory = document.getElementById('memory-chart'), cpu = document.getElementById('cpu-chart');
     draw(memory, this.samples.map((s) => [s.at, s.memory]), last.limit && most > last.limit / 4 ? last.limit * 1.05 : most * 1.5 || 1, last.limit);
     const minutes = Math.round(shownOf(this.samples.map((s) => [s.at])) / 60000);
-    document.getElementById('sample-axis').hidden = false;
     document.getElementById('sample-from').textContent = `${minutes} min ago`;
     const busiest = Math.max(...this.samples.map((s) => s.cpu));
     draw(cpu, this.samples.map((s) => [s.at, s.cpu]), Math.max(1, Math.ceil(busiest)), 0);

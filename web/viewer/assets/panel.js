@@ -97,9 +97,13 @@ fit();
 narrow.addEventListener('change', () => { fit(); look(); });
 keys({p: ['Fold the side panel, or show it', () => fold.click()]});
 
-// A session that rests has news for its panel; while it runs nobody is asked.
+// A session that rests has news for its panel, and one that has got another kernel, of which nothing is true that was said of the last;
+// while it runs nobody is asked.
+let generation = null;
 onDesk((desk) => {
-  if (desk.running || desk.queue) return;
+  const other = generation !== null && generation !== desk.generation;
+  ({generation} = desk);
+  if (!other && (desk.running || desk.queue)) return;
   for (const part of Object.values(parts)) part.stale();
 });
 look();
