@@ -141,6 +141,14 @@ func TestSessionsByKeys(t *testing.T) {
 	p.untilText("dialog", "Next session")
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.until("!document.querySelector('dialog')")
+	p.do(chromedp.Evaluate("document.activeElement.blur()", nil)) // nothing that the focus could go back to
+	p.press("?")
+	p.untilText("dialog", "Next session")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("document.activeElement.id === 'main'")
+	if ring := eval[string](p, "getComputedStyle(document.activeElement).outlineStyle"); ring != "none" {
+		t.Errorf("around the whole page is a ring: %s", ring)
+	}
 	p.press("n")
 	p.untilText("dialog h2", "New session")
 	empty("dialog [name=session_id]")
