@@ -37,6 +37,11 @@ var every = []struct{ name, code, shows string }{
 	{"what no browser shows", "from IPython.display import display\ndisplay({'application/pdf': 'AAAA'}, raw=True)", `cell.querySelector('a[download]')?.innerText === 'application/pdf'`},
 	{"streams in turn", "import sys\nfor i in range(3):\n    print('turn', i)\n    print('turn', i, file=sys.stderr)",
 		`cell.querySelectorAll('.item').length > 1 && [...cell.querySelectorAll('.item')].every((item) => !item.previousElementSibling || Math.abs(item.getBoundingClientRect().top - item.previousElementSibling.getBoundingClientRect().bottom) < 1)`},
+	{"lines from right to left", "print('\u05e9\u05dc\u05d5\u05dd, world')\nprint('world')", `(() => {
+		const pre = cell.querySelector('.stdout pre'), text = pre.firstChild, box = pre.getBoundingClientRect(), range = new Range();
+		const at = (n) => { range.setStart(text, n); range.setEnd(text, n + 1); return range.getBoundingClientRect(); };
+		return box.right - at(0).right < 2 && at(text.data.lastIndexOf('world')).left - box.left < 2;
+	})()`},
 }
 
 // A session with an output of every kind shows them all, and the charts of libraries as Debian has them run in their frames.
