@@ -360,6 +360,27 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// What a cell has written is listed when somebody turns to the files, also while it runs.
+func TestFilesWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-files", "import os, time\nopen('first.txt', 'w').close()")
+	p.desk("busy-files")
+	p.click("#tab-files")
+	p.untilText("#folder", "first.txt")
+	p.click("#tab-details")
+	s.start(t, c, "busy-files", "open('second.txt', 'w').close()\nprint('written', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)")
+	p.untilText("#c2 .outputs", "written")
+	p.click("#tab-files")
+	p.untilText("#folder", "second.txt")
+	p.untilText("#state", "busy")
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "busy-files", "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.untilText("#state", "idle")
+}
+
 // A panel that is opened while a cell runs says when its variables are known, and has them then.
 func TestVariablesWhileACellRuns(t *testing.T) {
 	s := shared(t)

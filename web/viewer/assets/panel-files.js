@@ -24,6 +24,12 @@ class Files extends Part {
     if ('mayWrite' in this.box.dataset) this.take(panel);
   }
 
+  // show lists the files anew whenever they are turned to: a cell that runs writes files, and only its end is told.
+  show() {
+    this.old = true;
+    super.show();
+  }
+
   // take lets files be brought, by the button and by dropping them.
   take(panel) {
     const uploads = new Uploads(this.id, document.getElementById('uploads'), Math.min(1 << 20, Number(panel.dataset.part)));
