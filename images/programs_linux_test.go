@@ -32,7 +32,7 @@ func TestProgramsOfImagesPrintAtOnce(t *testing.T) {
 			if !cells {
 				pipe.Ino++
 			}
-			cmd.Env = append(os.Environ(), "PYTHONUNBUFFERED=", "PYTHONPATH=executor", "MPLCONFIGDIR=", fmt.Sprintf("CELLBLOCK_OUTPUT=%d:%d", pipe.Dev, pipe.Ino))
+			cmd.Env = append(os.Environ(), "PYTHONUNBUFFERED=", "PYTHONPATH=executor", "MPLCONFIGDIR=", fmt.Sprintf("KERNEL_OUTPUT=%d:%d", pipe.Dev, pipe.Ino))
 			cmd.Stdout = write
 			stdin, err := cmd.StdinPipe()
 			if err != nil {

@@ -24,7 +24,7 @@ def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
     redirected.append(stream)
     if name == "stdout":
         pipe = os.fstat(1)
-        os.environ["CELLBLOCK_OUTPUT"] = f"{pipe.st_dev}:{pipe.st_ino}"  # by which a Python that a cell starts knows whom it prints to
+        os.environ["KERNEL_OUTPUT"] = f"{pipe.st_dev}:{pipe.st_ino}"  # by which a Python that a cell starts knows whom it prints to
 
 
 def watch(stream):

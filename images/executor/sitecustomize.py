@@ -33,7 +33,7 @@ def _write_lines_at_once():
 
     try:
         pipe = os.fstat(1)
-        if os.environ.get("CELLBLOCK_OUTPUT") == f"{pipe.st_dev}:{pipe.st_ino}":
+        if os.environ.get("KERNEL_OUTPUT") == f"{pipe.st_dev}:{pipe.st_ino}":
             sys.stdout.reconfigure(line_buffering=True)
     except (OSError, AttributeError):
         pass  # it has no stdout

@@ -1,6 +1,6 @@
 package kernelstest
 
-// testFigures draws in all formats that IPython has. Those of PNG are made with less work than Pillow's own level, unless the
+// testFigures draws in all formats that IPython has, and as PNG beside those that only people can read. Those of PNG are made with less work than Pillow's own level, unless the
 // user has a level of his own.
 func testFigures(f *suite) {
 	b := f.launch()
@@ -19,7 +19,7 @@ def show(fmt, **options):
             print(mime)
 _ = plt.plot([1, 2])
 show("png"); show("retina"); show("svg"); show("jpeg"); show("pdf"); show("png", pil_kwargs={"compress_level": 9}); plt.close("all")`,
-		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/jpeg\napplication/pdf\nimage/png 78da")
+		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/png 785e\nimage/jpeg\nimage/png 785e\napplication/pdf\nimage/png 78da")
 }
 
 // testAgg wants one picture of each figure that a cell leaves, in that cell.
