@@ -5,14 +5,16 @@ from signal import Signals
 from ipykernel import zmqshell
 
 
+def signal_name(number):
+    return Signals(number).name if number in set(Signals) else f"signal {number}"
+
+
 def telling_failure(run):
     @functools.wraps(run)
     def run_and_tell(command):
         status = run(command)
-        if status is not None and status > 0:
-            print(f"[exit status {status}]")
-        elif status is not None and status < 0:
-            print(f"[ended by {Signals(-status).name}]" if -status in set(Signals) else f"[ended by signal {-status}]")
+        if status:
+            print(f"[exit status {status}]" if status > 0 else f"[ended by {signal_name(-status)}]")
         return status
 
     return run_and_tell

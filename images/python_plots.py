@@ -120,7 +120,7 @@ class ShowsWhatAggDraws:
     # imports it, and lets its show() show there, too.
     def __init__(self, shell):
         self.shell = shell
-        shell.events.register("post_execute", self.show)
+        shell.events.register("post_execute", self.show_rest)
 
     def find_spec(self, name, path=None, target=None):
         if name != "matplotlib.pyplot":
@@ -144,10 +144,12 @@ class ShowsWhatAggDraws:
     def draws(self, pyplot):
         return threading.current_thread() is threading.main_thread() and pyplot.get_fignums() and pyplot.get_backend().lower() == "agg"
 
-    def show(self):
+    def show_rest(self):
         pyplot = sys.modules.get("matplotlib.pyplot")
-        if not hasattr(pyplot, "get_fignums") or not self.draws(pyplot):
-            return
+        if hasattr(pyplot, "get_fignums") and self.draws(pyplot):
+            self.show()
+
+    def show(self):
         from matplotlib_inline import backend_inline, config
 
         inline = config.InlineBackend.instance(parent=self.shell)

@@ -21,17 +21,14 @@ const (
 // foldRepeats renders a stream's text, in which the same lines may come again and again: once, with how often they come. On stderr a
 // warning does, in several lines; what was printed is told as it is, but for a line that floods all others.
 func foldRepeats(text string, stderr bool) (pieces []piece) {
+	fold := floods
+	if stderr {
+		fold = repeats
+	}
 	lines := strings.SplitAfter(text, "\n")
 	var told strings.Builder
 	for i := 0; i < len(lines); {
-		n, times := 1, 0
-		if stderr {
-			n, times = repeats(lines[i:])
-		} else if again := follow(lines[i:], 1); again >= minPrinted && again*len(lines[i]) >= minFolded {
-			if times = again; strings.TrimSpace(lines[i]) == "" { // told as they are, and each is looked at once
-				n, times = again+1, 0
-			}
-		}
+		n, times := fold(lines[i:])
 		told.WriteString(strings.Join(lines[i:i+n], ""))
 		if times > 0 {
 			again := leftOf(strings.Join(lines[i+n:i+n+n*times], ""))
@@ -56,6 +53,18 @@ func repeats(lines []string) (n, times int) {
 		}
 	}
 	return 1, 0
+}
+
+// floods is repeats for what was printed: of a single line. Those that are empty are told as they are, and each is looked at once.
+func floods(lines []string) (n, times int) {
+	times = follow(lines, 1)
+	switch {
+	case times < minPrinted || times*len(lines[0]) < minFolded:
+		return 1, 0
+	case strings.TrimSpace(lines[0]) == "":
+		return times + 1, 0
+	}
+	return 1, times
 }
 
 // follow tells how many times the first n lines come again at once.

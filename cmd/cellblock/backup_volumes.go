@@ -42,8 +42,7 @@ func openVolumes(ctx context.Context, cfg *Config, logger *slog.Logger) (volumes
 	}
 	p, err := docker.New(docker.Config{
 		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Files: docker.Files(cfg.Docker.Files), Installation: strings.TrimSpace(string(installation)),
-		DataDir: cfg.DataDir,
-		RunDir:  filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID, Logger: logger,
+		DataDir: cfg.DataDir, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

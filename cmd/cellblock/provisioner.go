@@ -123,8 +123,7 @@ func dockerBackend(ctx context.Context, cfg *Config, slot string, logger *slog.L
 	}
 	p, err := docker.New(docker.Config{
 		Host: host, Carrier: docker.Carrier(cfg.Docker.Carrier), Files: docker.Files(cfg.Docker.Files), Installation: installation, Slot: slot,
-		DataDir: cfg.DataDir,
-		Shim:    shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
+		DataDir: cfg.DataDir, Shim: shim, RunDir: filepath.Join(cfg.RunDir, "d"), UID: cfg.KernelUID, GID: cfg.KernelGID,
 		MountRoots: cfg.MountRoots, AllowUnenforced: cfg.AllowUnenforced, Logger: logger,
 	})
 	if err != nil {
