@@ -245,18 +245,25 @@ func (e engineCLI) wantNothingOf(t *testing.T, installation string) {
 	}
 }
 
-// TestServerImage: the server's image works as compose.yaml locks it down, over HTTP and over stdio in the container that runs, and
-// leaves nothing on the engine.
-func TestServerImage(t *testing.T) {
+// composedServer builds the server's image and runs it as compose.yaml says, with more variables. Nothing of it must be left on the engine.
+func composedServer(t *testing.T, env ...string) (e engineCLI, name, address string) {
+	t.Helper()
 	host := os.Getenv("CELLBLOCK_TEST_DOCKER_HOST")
 	_, err := exec.LookPath("docker")
 	kernelstest.Need(t, err == nil && strings.HasPrefix(host, "unix://"), "docker's command line and an engine (CELLBLOCK_TEST_DOCKER_HOST)")
-	e, name := engineCLI{host}, "cellblock-test-"+strings.ToLower(rand.Text()[:8])
+	e, name = engineCLI{host}, "cellblock-test-"+strings.ToLower(rand.Text()[:8])
 	var installation string
 	t.Cleanup(func() { e.wantNothingOf(t, installation) }) // when the server has ended
 	buildServer(t, e, name)
-	address := inContainer(t, e, name, name)
+	address = inContainer(t, e, name, name, env...)
 	installation = e.read(t, name, "/data/installation")
+	return e, name, address
+}
+
+// TestServerImage: the server's image works as compose.yaml locks it down, over HTTP and over stdio in the container that runs, and
+// leaves nothing on the engine.
+func TestServerImage(t *testing.T) {
+	e, name, address := composedServer(t)
 	if health := readCompose(t, func(string) string { return "" }).Health.Test; len(health) < 2 || health[0] != "CMD" || e.run(t, append([]string{"exec", name}, health[1:]...)...) != "ready" {
 		t.Errorf("the health check is %q, and fails", health)
 	}
@@ -289,15 +296,8 @@ func TestServerImage(t *testing.T) {
 
 // TestServerImageWithVolumes: where no folder of the server's can be a kernel's, workspaces are volumes, and are in backups.
 func TestServerImageWithVolumes(t *testing.T) {
-	host := os.Getenv("CELLBLOCK_TEST_DOCKER_HOST")
-	_, err := exec.LookPath("docker")
-	kernelstest.Need(t, err == nil && strings.HasPrefix(host, "unix://"), "docker's command line and an engine (CELLBLOCK_TEST_DOCKER_HOST)")
-	e, name := engineCLI{host}, "cellblock-test-"+strings.ToLower(rand.Text()[:8])
-	var installation string
-	t.Cleanup(func() { e.wantNothingOf(t, installation) }) // when the server has ended
-	buildServer(t, e, name)
-	s := &rig.Server{URL: "http://" + inContainer(t, e, name, name, "CELLBLOCK_DOCKER_FILES=volume") + "/mcp"}
-	installation = e.read(t, name, "/data/installation")
+	e, name, address := composedServer(t, "CELLBLOCK_DOCKER_FILES=volume")
+	s := &rig.Server{URL: "http://" + address + "/mcp"}
 	c := s.Connect(t, e.run(t, "exec", name, "/cellblock", "token"), false)
 	wantText(t, python(t, c, "http", "import os; print('uid', os.getuid() > 0)").Text, "uid True")
 	wantText(t, python(t, c, "http", "open('kept.txt', 'w').write('in a volume')").Text, "11")

@@ -1,0 +1,94 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"cellblock/e2e/rig"
+)
+
+// untilLetGo is code that runs until letGo.
+const untilLetGo = "while not os.path.exists('go'): time.sleep(0.02)"
+
+func letGo(t *testing.T, c *rig.Client, session string) {
+	t.Helper()
+	if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": session, "path": "go", "content": "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a cell has written is listed when somebody turns to the files, also while it runs.
+func TestFilesWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-files", "import os, time\nopen('first.txt', 'w').close()")
+	p.desk("busy-files")
+	p.click("#tab-files")
+	p.untilText("#folder", "first.txt")
+	p.click("#tab-details")
+	s.start(t, c, "busy-files", "open('second.txt', 'w').close()\nprint('written', flush=True)\n"+untilLetGo)
+	p.untilText("#c2 .outputs", "written")
+	p.click("#tab-files")
+	p.untilText("#folder", "second.txt")
+	p.untilText("#state", "busy")
+	letGo(t, c, "busy-files")
+	p.untilText("#state", "idle")
+}
+
+// A panel that is opened while a cell runs says when its variables are known, and has them then.
+func TestVariablesWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-panel", "import os, time\nanswer = 42")
+	s.start(t, c, "busy-panel", untilLetGo+"\nlater = 1")
+	p.desk("busy-panel")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'Known when the cell ends.'")
+	letGo(t, c, "busy-panel")
+	p.untilText("#panel-variables", "later")
+
+	// What was known stays.
+	s.start(t, c, "busy-panel", "os.remove('go')\n"+untilLetGo)
+	p.untilText("#state", "busy")
+	p.click("#tab-details")
+	p.click("#tab-variables")
+	if status := eval[int](p, "fetch('/s/busy-panel/variables').then((r) => r.status)"); status != 204 { // asked after the panel did
+		t.Errorf("of a busy kernel the variables are answered with %d", status)
+	}
+	if text := p.text("#panel-variables"); !strings.Contains(text, "later") {
+		t.Errorf("the panel shows %q", text)
+	}
+	letGo(t, c, "busy-panel")
+	p.untilText("#state", "idle")
+}
+
+// Of a kernel that has ended the panel says so, and nothing of it when there is another.
+func TestPanelOfAnEndedKernel(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "ended", "import os\nanswer = 42")
+	p.desk("ended")
+	p.untilText("#panel-variables", "answer")
+	p.click("#tab-resources")
+	p.until("document.querySelector('#memory-now').textContent && !document.querySelector('#panel-resources figure').hidden")
+	s.python(t, c, "ended", "os._exit(1)")
+	const ended = "document.querySelector('#panel-resources').innerText.trim() === 'The kernel has ended.'"
+	p.until(ended)
+	p.click("#tab-variables")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+	p.click("#tab-resources")
+	p.open("/s/ended")
+	p.until(ended)
+	p.click("#tab-variables")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+
+	s.start(t, c, "ended", "import os, time\n"+untilLetGo+"\nlater = 1")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'Known when the cell ends.'")
+	p.click("#tab-resources")
+	p.until("document.querySelector('#no-samples').hidden && !document.querySelector('#panel-resources figure').hidden")
+	letGo(t, c, "ended")
+	p.click("#tab-variables")
+	p.untilText("#panel-variables", "later")
+}
