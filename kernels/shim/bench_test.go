@@ -4,6 +4,7 @@ package shim
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,22 @@ func BenchmarkSkim(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		g.message(stream.IOPub, parts)
+	}
+}
+
+// BenchmarkPieces is a large text on its way into the journal, as it comes from a socket.
+func BenchmarkPieces(b *testing.B) {
+	for name, text := range map[string]string{"plain": "0123456789", "lines": "a line of 42 bytes, as programs print them\n"} {
+		b.Run(name, func(b *testing.B) {
+			s := newJournal(32 << 20)
+			l := &link{gate: newGate(s, 1<<60, 1<<20), drops: newDrops(s), trimmer: new(trimmer)}
+			parts := streamMessage("parent", "stdout", strings.Repeat(text, 20<<20/len(text)))
+			b.SetBytes(int64(len(parts[3])))
+			b.ReportAllocs()
+			for b.Loop() {
+				feed(l, parts, 128<<10, "")
+				_, _ = s.ack(s.next - 1)
+			}
+		})
 	}
 }

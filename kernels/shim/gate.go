@@ -134,25 +134,6 @@ func (g *gate) stream(e *execution, parts [][]byte) {
 	}
 }
 
-// text takes text whose message is header, parent header and metadata.
-func (g *gate) text(parts [][]byte, name string, text []byte) {
-	l, ok := readLabel(append(parts[:3:3], nil))
-	if !ok {
-		l.parent = ""
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.replies.heard = true
-	e := g.execution(l.parent)
-	if g.passes(e, int64(len(text))) {
-		g.journal.patient(stream.IOPub, withText(parts, name, text))
-		return
-	}
-	kept := g.excerpt(e)
-	kept.add(text)
-	g.hold(e, parts, name, kept)
-}
-
 // headRoom is how much of a message that does not pass whole may still pass. Only what reaches the limit is cut: a
 // crowded journal takes nothing.
 func (g *gate) headRoom(e *execution) int {

@@ -273,9 +273,12 @@ func FuzzSkim(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, head, piece int) {
 		kept := excerpt{headMax: head & 15, tail: tail{max: 1 << 20}}
 		s := newSkim(kept.add)
+		var asItStands []byte
+		raw := newRawSkim(func(text []byte) { asItStands = append(asItStands, text...) })
 		for rest := content; len(rest) > 0; {
 			n := min(len(rest), 1+piece&7)
 			_, _ = s.Write(rest[:n])
+			_, _ = raw.Write(rest[:n])
 			rest = rest[n:]
 		}
 		var members map[string]json.RawMessage
@@ -292,6 +295,9 @@ func FuzzSkim(f *testing.F) {
 		}
 		if ok && string(kept.head)+string(kept.tail.buf) != text {
 			t.Fatalf("head %q, tail %q; text %q", kept.head, kept.tail.buf, text)
+		}
+		if rawName, rawOK := raw.stream(); rawName != got || rawOK != ok || ok && string(members["text"]) != `"`+string(asItStands)+`"` {
+			t.Fatalf("%q %v %q as it stands; %s", rawName, rawOK, asItStands, content)
 		}
 	})
 }

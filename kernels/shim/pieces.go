@@ -3,6 +3,8 @@
 package shim
 
 import (
+	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"cellblock/kernels/shim/channels"
@@ -10,23 +12,25 @@ import (
 	"cellblock/kernels/wire"
 )
 
-// pieceSize is how much text of a large message becomes one message, in bytes.
+// pieceSize is how large the messages are that are made of a large one, in bytes.
 const pieceSize = 1 << 20
 
-// pieces makes many stream messages of one that is too large to be held, as it passes.
+// pieces makes many stream messages of one that is too large to be held, as it passes. Their texts are the large one's as it stands
+// there: it is neither decoded nor encoded, which would take most of the time of a long text.
 type pieces struct {
 	l     *link
 	parts [][]byte // header, parent header and metadata
 	skim  *skim
-	buf   []byte // text that has not been handed on
-	size  int64  // of the content so far
+	next  []byte // content of the next message: its opening, and text that has not been handed on
+	open  int    // how long the opening is
+	size  int64  // of the large message's content so far
 	lost  bool   // there was text before the stream's name
 }
 
 // Text begins to read a large message.
 func (l *link) Text(parts [][]byte) channels.Text {
 	p := &pieces{l: l, parts: parts}
-	p.skim = newSkim(p.add)
+	p.skim = newRawSkim(p.add)
 	return p
 }
 
@@ -36,32 +40,40 @@ func (p *pieces) Write(content []byte) (int, error) {
 	return p.skim.Write(content)
 }
 
-// add takes text.
+// add takes text. Whose it is must be known by then: no kernel writes the name last.
 func (p *pieces) add(text []byte) {
-	if p.buf == nil {
-		p.buf = make([]byte, 0, pieceSize+pieceSize/4)
+	if p.next == nil {
+		name, ok := p.skim.named()
+		p.begin(name, nil)
+		p.lost = p.lost || !ok
 	}
-	p.buf = append(p.buf, text...)
-	if len(p.buf) >= pieceSize {
-		n := whole(p.buf)
-		p.hand(n)
-		p.buf = append(p.buf[:0], p.buf[n:]...)
+	if p.lost {
+		return
 	}
+	if p.next = append(p.next, text...); len(p.next) < pieceSize {
+		return
+	}
+	content, name := p.next, p.skim.name
+	n := p.open + cutRaw(content[p.open:])
+	p.begin(string(name), content[n:])
+	p.hand(content[:n])
 }
 
-// hand hands the first n bytes of the text on. Whose they are must be known by then: no kernel writes the name last.
-func (p *pieces) hand(n int) {
-	name, ok := p.skim.named()
-	p.lost = p.lost || !ok
-	if n > 0 && !p.lost {
-		p.l.gate.text(p.parts, name, p.buf[:n])
-	}
+// begin begins the content of a message that other text will be added to.
+func (p *pieces) begin(name string, text []byte) {
+	p.next = append(make([]byte, 0, pieceSize+pieceSize/4), `{"name": "`+name+`", "text": "`...)
+	p.open = len(p.next)
+	p.next = append(p.next, text...)
+}
+
+// hand hands on a message whose content is whole but for its end.
+func (p *pieces) hand(content []byte) {
+	p.l.gate.message(stream.IOPub, [][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, `"}`...)})
 }
 
 // End hands on what is left, and reports a message that was none.
 func (p *pieces) End(reason string) {
-	p.hand(len(p.buf))
-	p.buf = nil
+	p.rest()
 	if _, ok := p.skim.stream(); reason == "" && (!ok || p.lost) {
 		reason = channels.ReasonNotJupyter
 	}
@@ -73,6 +85,54 @@ func (p *pieces) End(reason string) {
 		})
 	}
 	p.l.trimmer.passed(p.size)
+}
+
+// rest hands on what is left: without what is not whole at its end, if the message was cut short.
+func (p *pieces) rest() {
+	end := len(p.next)
+	if !p.skim.ended {
+		end = p.open + cutRaw(p.next[p.open:])
+	}
+	if end > p.open && !p.lost {
+		p.hand(p.next[:end])
+	}
+	p.next = nil
+}
+
+// cutRaw returns where the text of a JSON string, which begins with text, can be cut: behind most of it, and within neither a character,
+// nor an escape, nor two that are one character.
+func cutRaw(text []byte) int {
+	n := whole(text)
+	at, end := lastEscape(text[:n])
+	if end > n {
+		n = at // its rest is still to come
+		at, end = lastEscape(text[:n])
+	}
+	if end == n && isHighSurrogate(text[at:end]) {
+		return at
+	}
+	return n
+}
+
+// lastEscape returns where the escape that a JSON string's text ends with begins, and where it should end; both are -1 if there is none.
+func lastEscape(text []byte) (at, end int) {
+	from := max(0, len(text)-len(`\u0000`)) // none is longer
+	at = from + bytes.LastIndexByte(text[from:], '\\')
+	if at < from {
+		return -1, -1
+	}
+	if backslashes := len(text[:at+1]) - len(bytes.TrimRight(text[:at+1], `\`)); backslashes%2 == 0 {
+		return at - 1, at + 1
+	}
+	if at+1 < len(text) && text[at+1] == 'u' {
+		return at, at + len(`\u0000`)
+	}
+	return at, at + len(`\n`)
+}
+
+// isHighSurrogate tells whether an escape is the first of two that are one character: \uD800 to \uDBFF.
+func isHighSurrogate(escape []byte) bool {
+	return len(escape) == len(`\u0000`) && escape[2]|0x20 == 'd' && strings.IndexByte("89abAB", escape[3]) >= 0
 }
 
 // whole returns how much of text does not end within a character.

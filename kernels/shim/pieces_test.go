@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,8 +54,17 @@ func TestPieces(t *testing.T) {
 	s = newScript(t, 1<<40, 3<<20, 10)
 	feed(largeMessages(s), streamMessage("a", "stderr", strings.Repeat("0123456789", 1<<20)), 1000, "")
 	s.send(idle("a"))
-	if got, want := s.out(), fmt.Sprintf(`[a stderr: %d bytes, 0 lines] a:err:"0123456789" a:status`, 7<<20-10); !strings.HasSuffix(got, want) {
-		t.Fatalf("got …%s", got[max(0, len(got)-200):])
+	passed, rest, _ := strings.Cut(s.out(), "[")
+	head := 0
+	for digit := range strings.SplitSeq("0123456789", "") {
+		head += strings.Count(passed, digit)
+	}
+	var left int
+	if _, err := fmt.Sscanf(rest, `a stderr: %d bytes, 0 lines] a:err:"0123456789" a:status`, &left); err != nil {
+		t.Fatalf("%v: %.200s", err, rest)
+	}
+	if head > 3<<20 || head < 3<<20-1000 || head+left+10 != 10<<20 {
+		t.Fatalf("%d bytes passed, and %d were left out", head, left)
 	}
 }
 
@@ -107,4 +117,24 @@ func TestPiecesOfBrokenMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzCutRaw: a text is cut into two that say the same together, and of which the first is whole.
+func FuzzCutRaw(f *testing.F) {
+	for _, text := range []string{"", `a`, `\n`, `\`, `\\`, `\\\`, `\u00e`, `x\ud83d`, `x\ud83d\`, `\ud83d\ude0`, `\\ud83d`, `\ud83d\ud83d`, "é", "\xc3", "€"[:2], `\"`} {
+		f.Add(text, `0\n\ude00`)
+	}
+	f.Fuzz(func(t *testing.T, text, rest string) {
+		var whole, head, tail string
+		if json.Unmarshal([]byte(`"`+text+rest+`"`), &whole) != nil {
+			return // not the beginning of a text
+		}
+		n := cutRaw([]byte(text))
+		if json.Unmarshal([]byte(`"`+text[:n]+`"`), &head) != nil || json.Unmarshal([]byte(`"`+text[n:]+rest+`"`), &tail) != nil || head+tail != whole {
+			t.Fatalf("%q is cut to %q and %q", text, text[:n], text[n:])
+		}
+		if len(text)-n > 12 {
+			t.Fatalf("%d bytes are kept back", len(text)-n)
+		}
+	})
 }

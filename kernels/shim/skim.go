@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -14,6 +15,8 @@ import (
 // is as strict as it must be to find the two values, no stricter.
 type skim struct {
 	keep   func(text []byte)
+	raw    bool // what is handed on is the text as it stands between its quotes, which may not be valid
+	odd    bool // of that, what was read so far ends with a backslash that escapes what comes next
 	name   []byte
 	text   bool // the object has a text
 	broken bool
@@ -42,6 +45,9 @@ const maxName = 16
 // newSkim returns a skim that hands the text on to keep, which must not keep the slice.
 func newSkim(keep func(text []byte)) *skim { return &skim{keep: keep} }
 
+// newRawSkim returns a skim that hands the text on as it stands between its quotes.
+func newRawSkim(keep func(text []byte)) *skim { return &skim{keep: keep, raw: true} }
+
 // stream returns the stream's name. It is false if what was written is not the content of a stream message.
 func (s *skim) stream() (string, bool) {
 	name, ok := s.named()
@@ -63,7 +69,11 @@ func (s *skim) Write(p []byte) (int, error) {
 			s.between(p[0])
 			p = p[1:]
 		case skimString:
-			p = s.run(p)
+			if s.raw && s.in("text") {
+				p = s.runRaw(p)
+			} else {
+				p = s.run(p)
+			}
 		case skimEscape:
 			s.escape(p[0])
 			p = p[1:]
@@ -121,6 +131,32 @@ func (s *skim) run(p []byte) []byte {
 		s.state = skimBetween
 	}
 	return p[n+1:]
+}
+
+// runRaw takes the rest of the text up to where it ends, or all.
+func (s *skim) runRaw(p []byte) []byte {
+	for from := 0; ; {
+		n := bytes.IndexByte(p[from:], '"')
+		if n < 0 {
+			s.odd = s.escapes(p)
+			s.keep(p)
+			return nil
+		}
+		from += n
+		if !s.escapes(p[:from]) {
+			s.keep(p[:from])
+			s.odd, s.state = false, skimBetween
+			return p[from+1:]
+		}
+		from++
+	}
+}
+
+// escapes tells whether what follows p, the text's next bytes, is escaped: behind an odd number of backslashes.
+func (s *skim) escapes(p []byte) bool {
+	backslashes := len(p) - len(bytes.TrimRight(p, `\`))
+	odd := backslashes%2 == 1
+	return odd != (s.odd && backslashes == len(p))
 }
 
 var escapes = map[byte][]byte{
