@@ -202,6 +202,52 @@ func TestNodeDeclaresNothingThatFailed(t *testing.T) {
 	b.Want("'empty' in globalThis", "true")
 }
 
+// What a failed cell has got to stays, whatever its value: let x; is a name like any other.
+func TestNodeKeepsWhatAFailedCellDeclared(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	never := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, kind, _ := b.Fail(name); kind != "ReferenceError" {
+				t.Errorf("%s: %s", name, kind)
+			}
+		}
+	}
+	b.Run("let early")
+	b.Fail("let early; let a; var b; const c = undefined; class D {}; let { e, f = undefined } = {}; null.x; let n1; var n2; class N3 {}; function g() {}")
+	b.Want("[typeof early, typeof a, typeof b, typeof c, typeof D, typeof e, typeof f, typeof g].join()", "'undefined,undefined,undefined,undefined,function,undefined,undefined,function'")
+	b.Want("['early', 'a', 'b', 'c', 'D', 'e', 'f', 'g'].every(name => name in globalThis)", "true")
+	never("n1", "n2", "N3")
+
+	b.Fail("await 0; let early; let i; var j; const k = await undefined; let [l] = []; if (!l) { var m }; class O {}; null.x; let p; var q = 1; class R {}")
+	b.Want("['early', 'i', 'j', 'k', 'l', 'm', 'O'].every(name => name in globalThis)", "true")
+	never("p", "q", "R")
+
+	b.Run("if (false) { var branch = 1 }")
+	b.Want("branch === undefined", "true")
+	b.Run("for (var loop = 0; loop < 3; loop++);")
+	b.Want("loop", "3")
+	b.Fail("const path = nothing.here")
+	b.Want("typeof path.join", "'function'") // Node's own is back
+}
+
+// What is left of a cell that was interrupted takes nothing from those after it.
+func TestNodeInterruptedCellTakesNoNames(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	const interrupted = "process.kill(process.pid, 'SIGINT'); "
+	b.Fail("let reached; " + interrupted + "await new Promise(r => setTimeout(r, 1e6)); let unreached")
+	b.Want("'reached' in globalThis", "true")
+	if _, kind, _ := b.Fail("unreached"); kind != "ReferenceError" {
+		t.Errorf("unreached: %s", kind)
+	}
+	b.Run("const gate = {}; gate.promise = new Promise((_, reject) => { gate.reject = reject }); gate.promise.catch(() => {}); 0")
+	b.Fail(interrupted + "const late = await gate.promise")
+	b.Run("let late; gate.reject(new Error('now')); await new Promise(r => setTimeout(r, 20)); 0")
+	b.Want("'late' in globalThis", "true")
+}
+
 // Files of TypeScript are imported as TypeScript would, from cells and from each other, and their errors have their lines.
 func TestTypeScriptImportsFiles(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "typescript")

@@ -132,12 +132,12 @@ class Cell {
     for (const { id } of declaration.declarations) for (const name of bound(id)) this.#names.add(name)
   }
 
-  // declareVar makes a declaration at the top one with var. A let without a value begins as undefined, each time.
+  // declareVar makes a declaration at the top one with var. A let without a value begins as undefined, each time; a var keeps what it has,
+  // and is written too, so that the runner sees that the cell has got to it.
   #declareVar(node) {
-    if (node.kind !== 'let' && node.kind !== 'const') return
     this.#bind(node)
-    this.#replace(node.start, node.start + node.kind.length, 'var'.padEnd(node.kind.length))
-    for (const { id, init } of node.declarations) if (!init) this.#replace(id.end, id.end, id.end === node.end ? ' = undefined;' : ' = undefined')
+    if (node.kind !== 'var') this.#replace(node.start, node.start + node.kind.length, 'var'.padEnd(node.kind.length))
+    for (const { id, init } of node.declarations) if (!init) this.#replace(id.end, id.end, ` = ${initial(node, id)}${id.end === node.end ? ';' : ''}`)
   }
 
   #declareClass(node, keyword) {
@@ -154,7 +154,7 @@ class Cell {
       if (init) {
         this.#replace(start, start, '(')
         this.#replace(end, end, ')')
-      } else this.#replace(id.start, id.end, node.kind === 'var' ? '0' : `(${id.name} = undefined)`)
+      } else this.#replace(id.start, id.end, `(${id.name} = ${initial(node, id)})`)
     }
     const ends = this.#source[node.end - 1] === ';'
     this.#replace(ends ? node.end - 1 : node.end, node.end, ');')
@@ -232,6 +232,11 @@ class Cell {
   #edited() {
     return edited(this.#source, this.#edits, 0, this.#source.length)
   }
+}
+
+// initial is what a declaration without a value gives a name.
+function initial({ kind }, { name }) {
+  return kind === 'var' ? name : 'undefined'
 }
 
 function isExported(program, node) {

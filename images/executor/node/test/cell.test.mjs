@@ -27,6 +27,7 @@ const cases = [
   ['a let without a value has none', ['let a = 1', 'let a\n(() => {})()\na === undefined'], true],
   ['after an await, too', ['let a = 1', 'let a; await 0\na === undefined'], true],
   ['a var without a value keeps its own', ['var a = 1', 'var a; await 0\na'], 1],
+  ['one in a list and in a block, too', ['var a = 1, b = 2', 'var a, c = 3, b\nif (c) { var c }\n[a, b, c]', 'await 0; var a, b; if (c) { var c }\n[a, b, c]'], [1, 2, 3]],
   ['functions can be called before they come', ['const a = await f()\nasync function f() { return 3 }\na'], 3],
   ['functions of an awaiting cell see later ones of other cells', ['await 0\nfunction f() { return g() }\nfunction g() { return 1 }', 'function g() { return 2 }', 'f()'], 2],
   ['classes', ['class A { x = 1 }\nnew A().x'], 1],

@@ -86,7 +86,7 @@ export class Runner {
   }
 
   execute(request) {
-    const cell = { number: request.cell, silent: request.silent, count: request.count, input: request.input, name: `cell-${request.count}` }
+    const cell = { number: request.cell, silent: request.silent, count: request.count, input: request.input, name: `cell-${request.count}`, declared: [] }
     this.#current = this.#last = cell
     if (this.#interrupted === cell.number) return this.#fail(cell, new Interrupted())
     this.#errors.remember(cell.name, request.source, request.map)
@@ -103,7 +103,7 @@ export class Runner {
 
   // answer deals with a question as with a cell, so that it can be interrupted.
   #answer(request, answer) {
-    const cell = { number: request.cell, silent: true }
+    const cell = { number: request.cell, silent: true, declared: [] }
     this.#current = cell
     try {
       this.#done(cell, answer(request))
@@ -151,6 +151,11 @@ export class Runner {
   #evaluate({ code, functions, names, shows, shift, async, lenient, problem }, filename) {
     if (problem?.final) throw new SyntaxError(problem.message)
     const fresh = declare(names)
+    this.#owner()?.declared.push(fresh)
+    const succeed = value => {
+      keep(fresh)
+      return value
+    }
     const fail = error => {
       undeclare(fresh)
       throw error
@@ -158,9 +163,9 @@ export class Runner {
     try {
       if (functions) this.#script(functions, filename, 0).runInThisContext()
       const value = this.#script(code, filename, shift).runInThisContext()
-      if (!async) return shows ? value : undefined
+      if (!async) return succeed(shows ? value : undefined)
       const imports = (specifier, wanted, attributes) => this.#modules.import(specifier, wanted, attributes, lenient)
-      return then.call(value(imports), result => result?.value, fail)
+      return then.call(value(imports), result => succeed(result?.value), fail)
     } catch (error) {
       return fail(error)
     }
@@ -207,9 +212,10 @@ export class Runner {
     if (cell) this.#front.postMessage({ op: 'publish', cell: cell.number, type, content })
   }
 
-  // done ends the cell. From here on no interrupt finds it.
+  // done ends the cell. From here on no interrupt finds it. One that was interrupted has come to no end of its own.
   #done(cell, content) {
     this.#current = null
+    cell.declared.forEach(undeclare)
     this.#front.postMessage({ op: 'done', cell: cell.number, content, programs: this.#programs })
   }
 
@@ -265,22 +271,45 @@ function install(key, value) {
 }
 
 // declare makes sure that a cell can define these names: what Node has made lazy or read-only becomes a plain property. It returns
-// those that are new.
+// those that are new, each with how one finds out that the cell has not got to it, and with what had the name before.
 function declare(names) {
-  const fresh = names.filter(name => !(name in globalThis))
+  const fresh = []
   for (const name of names) {
-    if (isBuiltIn(Object.getOwnPropertyDescriptor(globalThis, name))) delete globalThis[name]
     const property = Object.getOwnPropertyDescriptor(globalThis, name)
-    if (property && 'value' in property && property.writable || property && !property.configurable) continue
-    Object.defineProperty(globalThis, name, { value: property && globalThis[name], writable: true, enumerable: true, configurable: true })
+    if (isBuiltIn(property) || !(name in globalThis)) fresh.push({ name, get: expect(name), before: property })
+    else if (property && 'value' in property && property.writable || property && !property.configurable) continue
+    else define(name, property && globalThis[name])
   }
   return fresh
 }
 
+function define(name, value) {
+  Object.defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true })
+}
+
+// expect makes a name undefined, and the last of all, until the cell defines it, be it as undefined. It returns the getter, which is there
+// until then.
+function expect(name) {
+  delete globalThis[name]
+  const get = () => undefined
+  Object.defineProperty(globalThis, name, { get, set: value => define(name, value), enumerable: true, configurable: true })
+  return get
+}
+
+function isExpected({ name, get }) {
+  return Object.getOwnPropertyDescriptor(globalThis, name)?.get === get
+}
+
+// keep leaves undefined what a cell that has succeeded did not get to: a var in a branch that was not taken.
+function keep(fresh) {
+  for (const one of fresh) if (isExpected(one)) define(one.name, undefined)
+}
+
 // undeclare takes away what a cell that has failed did not get to: later cells find that it is not there, and not undefined.
-function undeclare(names) {
-  for (const name of names) {
-    const property = Object.getOwnPropertyDescriptor(globalThis, name)
-    if (property?.configurable && 'value' in property && property.value === undefined) delete globalThis[name]
+function undeclare(fresh) {
+  for (const one of fresh) {
+    if (!isExpected(one)) continue
+    if (one.before) Object.defineProperty(globalThis, one.name, one.before)
+    else delete globalThis[one.name]
   }
 }
