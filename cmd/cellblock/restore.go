@@ -11,8 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,6 +61,7 @@ type restore struct {
 	files   int
 	bytes   int64
 	foreign int // files of others, which are of who restores them
+	links   map[string]bool
 }
 
 // fromStdin as a source is an archive on standard input.
@@ -155,6 +158,7 @@ func (r *restore) copyAll(ctx context.Context) error {
 
 // unpack reads an archive to its end.
 func (r *restore) unpack(ctx context.Context, from io.Reader) error {
+	r.links = map[string]bool{}
 	end := &zeros{from: from}
 	entries := tar.NewReader(end)
 	for {
@@ -184,8 +188,12 @@ func (r *restore) add(h *tar.Header, content io.Reader) error {
 	switch {
 	case h.Name == incomplete:
 		return fault.New(fault.Invalid, "the archive is a part of a backup: what made it has failed").WithHint("Take another one.")
-	case !filepath.IsLocal(filepath.FromSlash(h.Name)) || !slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink}, h.Typeflag):
+	case !filepath.IsLocal(filepath.FromSlash(h.Name)) || !slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink}, h.Typeflag),
+		h.Typeflag == tar.TypeSymlink && !mayLink(path.Clean(h.Name), h.Linkname), r.throughLink(path.Clean(h.Name)), isSparse(h):
 		return fault.New(fault.Invalid, "the archive has %.200q in it, which no backup has", h.Name).WithHint("Take one of cellblock backup.")
+	}
+	if h.Typeflag == tar.TypeSymlink {
+		r.links[path.Clean(h.Name)] = true
 	}
 	if h.Typeflag == tar.TypeReg {
 		r.files, r.bytes = r.files+1, r.bytes+h.Size
@@ -199,6 +207,39 @@ func (r *restore) add(h *tar.Header, content io.Reader) error {
 		return unreadable(read.err)
 	}
 	return err
+}
+
+// mayLink tells whether a backup has such a link. Those in a workspace are users', lead anywhere and are followed by nobody but their
+// kernels; the server's own lead from one workspace to another. The server would follow all others: out of the data folder.
+func mayLink(name, to string) bool {
+	workspace, inside, isInside := strings.Cut(strings.TrimPrefix(name, "workspaces/"), "/")
+	switch {
+	case !strings.HasPrefix(name, "workspaces/"):
+		return false
+	case isInside:
+		return inside != ""
+	}
+	return strings.HasSuffix(workspace, ".from") && filepath.IsLocal(to) && !strings.Contains(to, "/")
+}
+
+// throughLink tells whether an entry lies behind a link that came before it.
+func (r *restore) throughLink(name string) bool {
+	for at := path.Dir(name); at != "."; at = path.Dir(at) {
+		if r.links[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// isSparse tells whether an entry has holes, of which an archive of some bytes has as many as fill a disk. Package tar fills them.
+func isSparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // failing keeps the error of what it reads from.

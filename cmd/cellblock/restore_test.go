@@ -9,10 +9,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,7 +110,7 @@ func entries(t *testing.T, of ...*tar.Header) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, h := range of {
-		if h.Mode = 0o600; w.WriteHeader(h) != nil {
+		if h.Mode = 0o700; w.WriteHeader(h) != nil {
 			t.Fatal(h.Name)
 		}
 		if _, err := w.Write(make([]byte, h.Size)); err != nil {
@@ -118,6 +121,83 @@ func entries(t *testing.T, of ...*tar.Header) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+func folder(name string) *tar.Header {
+	return &tar.Header{Name: name + "/", Typeflag: tar.TypeDir}
+}
+
+func link(name, to string) *tar.Header {
+	return &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to}
+}
+
+// sparse is an archive of a file that is nothing but a hole, which package tar reads but does not write.
+func sparse(t *testing.T, size int64) []byte {
+	t.Helper()
+	records := ""
+	for _, record := range []string{"GNU.sparse.major=0", "GNU.sparse.minor=1", "GNU.sparse.name=big", "GNU.sparse.numblocks=1",
+		fmt.Sprintf("GNU.sparse.size=%d", size), fmt.Sprintf("GNU.sparse.map=%d,0", size)} {
+		record = " " + record + "\n"
+		n := len(record) + 2
+		records += strconv.Itoa(n) + record
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []*tar.Header{{Name: "records", Size: int64(len(records)), Mode: 0o600}, {Name: "big", Mode: 0o600}} {
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, records[:h.Size]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	archive := b.Bytes()
+	archive[156] = tar.TypeXHeader
+	sum := int(' ') * 8
+	for i, c := range archive[:512] {
+		if i < 148 || i >= 156 {
+			sum += int(c)
+		}
+	}
+	copy(archive[148:], fmt.Sprintf("%06o\x00 ", sum))
+	if h, err := tar.NewReader(bytes.NewReader(archive)).Next(); err != nil || h.Name != "big" || h.Size != size {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	return archive
+}
+
+// What users' files are is restored as it is, links that lead out of their workspace too; programs that would run as their owner are not.
+func TestRestoreOfUsersFiles(t *testing.T) {
+	dir := t.TempDir()
+	out, err := newFolderArchive(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := restore{out: out, links: map[string]bool{}}
+	for _, h := range []*tar.Header{folder("workspaces"), folder(aWorkspace), link(aWorkspace+".from", "nnnnnnnnnnnnnnnn"), link(aWorkspace+"/out", "/etc/passwd"),
+		{Name: aWorkspace + "/program", Typeflag: tar.TypeReg, Mode: 0o6755}} {
+		if h.Typeflag == tar.TypeDir {
+			h.Mode = 0o3777
+		}
+		if h.Uid, h.Gid = os.Geteuid(), os.Getegid(); r.add(h, strings.NewReader("")) != nil {
+			t.Fatal(h.Name)
+		}
+	}
+	if err := out.close(); err != nil {
+		t.Fatal(err)
+	}
+	in := filepath.Join(out.path(), aWorkspace)
+	if to, err := os.Readlink(filepath.Join(in, "out")); err != nil || to != "/etc/passwd" {
+		t.Errorf("%q, %v", to, err)
+	}
+	for name, want := range map[string]fs.FileMode{"program": 0o755, ".": fs.ModeDir | 0o777} {
+		if info, err := os.Stat(filepath.Join(in, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
 }
 
 // What cannot be restored is refused in words that help, and leaves the data folder as it was.
@@ -151,10 +231,20 @@ func TestRestoreRefusals(t *testing.T) {
 		"a way out":               {entries(t, db, &tar.Header{Name: "../x", Size: 1}), "", fault.Invalid, `"../x"`},
 		"another way out":         {entries(t, db, &tar.Header{Name: "/tmp/x", Size: 1}), "", fault.Invalid, `"/tmp/x"`},
 		"a hard link":             {entries(t, db, &tar.Header{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), "", fault.Invalid, `"x"`},
-		"a way through a link": {entries(t, &tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/tmp"}, &tar.Header{Name: "l/x", Size: 1}), "",
-			fault.Unavailable, "nothing was restored"},
-		"no database":     {entries(t, db), "", fault.Unavailable, "no database"},
-		"a newer history": {newerArchive(t), "", fault.Unavailable, "from a newer cellblock"},
+		"a way through a link":    {entries(t, folder("workspaces"), folder(aWorkspace), link(aWorkspace+"/l", "/tmp"), &tar.Header{Name: aWorkspace + "/l/x", Size: 1}), "", fault.Invalid, `l/x"`},
+		"a way through a link that stays": {entries(t, folder("workspaces"), folder(aWorkspace), link(aWorkspace+"/l", ".."), &tar.Header{Name: aWorkspace + "/l/./x", Size: 1}), "",
+			fault.Invalid, `x"`},
+		"a history elsewhere":        {entries(t, link(history.FileName, "/tmp/x.db")), "", fault.Invalid, `"cellblock.db"`},
+		"workspaces elsewhere":       {entries(t, db, link("workspaces", "/etc")), "", fault.Invalid, `"workspaces"`},
+		"a workspace elsewhere":      {entries(t, db, folder("workspaces"), link(aWorkspace, "/etc")), "", fault.Invalid, `"workspaces/abc`},
+		"one by another name of its": {entries(t, db, folder("workspaces"), link("workspaces/./abcdefghijklmnop", "/etc")), "", fault.Invalid, `"workspaces/./abc`},
+		"a label elsewhere":          {entries(t, db, folder("workspaces"), link(aWorkspace+".json", "/etc/passwd")), "", fault.Invalid, `.json"`},
+		"files from elsewhere":       {entries(t, db, folder("workspaces"), link(aWorkspace+".from", "../x")), "", fault.Invalid, `.from"`},
+		"a device":                   {entries(t, db, &tar.Header{Name: "d", Typeflag: tar.TypeBlock, Devmajor: 8}), "", fault.Invalid, `"d"`},
+		"a pipe":                     {entries(t, db, &tar.Header{Name: "p", Typeflag: tar.TypeFifo}), "", fault.Invalid, `"p"`},
+		"a file with holes":          {sparse(t, 1<<28), "", fault.Invalid, `"big"`},
+		"no database":                {entries(t, db), "", fault.Unavailable, "no database"},
+		"a newer history":            {newerArchive(t), "", fault.Unavailable, "from a newer cellblock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := t.TempDir()
