@@ -50,6 +50,7 @@ type Provisioner struct {
 	volumes    sync.Mutex // held while a volume is being filled
 	shimVolume string     // the one that was full
 	shimMade   string     // what tells it from another of its name
+	movesOnce  sync.Once
 
 	mounts  mounts.Finder
 	sweeper sweeper

@@ -102,6 +102,7 @@ func eachEntry(ctx context.Context, e *engine, id, from string, f func(*tar.Head
 // fillWorkspace moves what is in a workspace's folder into its volume. No kernel writes into such a folder: what is in it was restored from
 // a backup, or is from before the engine came to share no files. As long as it is there, it has not been moved to its end.
 func (p *Provisioner) fillWorkspace(ctx context.Context, e *engine, image, folder string) error {
+	p.movesOnce.Do(func() { finishMoves(filepath.Dir(folder)) })
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
@@ -127,24 +128,43 @@ func (p *Provisioner) fillWorkspace(ctx context.Context, e *engine, image, folde
 	return nil
 }
 
-// emptyFolder puts another folder in the place of one, at once, and then removes what was there.
+// emptyFolder puts another folder in the place of one, and then removes what was there. finishMoves goes on where it was killed.
 func emptyFolder(folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {
 		return err
 	}
-	away := folder + ".moved"
+	away := folder + moved
 	if err := os.RemoveAll(away); err != nil {
 		return err
 	}
 	if err := os.Rename(folder, away); err != nil {
 		return err
 	}
-	if err := os.Mkdir(folder, info.Mode().Perm()); err != nil {
+	return finishMove(folder, info.Mode())
+}
+
+// moved ends the name of a folder whose files are in its volume.
+const moved = ".moved"
+
+// finishMove ends what emptyFolder begins, be it another process that began it.
+func finishMove(folder string, mode fs.FileMode) error {
+	if err := os.Mkdir(folder, mode.Perm()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	_ = os.RemoveAll(away) // or the next one does
+	_ = os.RemoveAll(folder + moved) // or the next process does
 	return nil
+}
+
+// finishMoves ends what killed processes have left of their moves, of sessions too that are never used again.
+func finishMoves(workspaces string) {
+	entries, _ := os.ReadDir(workspaces)
+	for _, entry := range entries {
+		name, is := strings.CutSuffix(entry.Name(), moved)
+		if info, err := entry.Info(); is && err == nil && info.IsDir() {
+			_ = finishMove(filepath.Join(workspaces, name), info.Mode())
+		}
+	}
 }
 
 // archiveFolder writes a folder's content as an engine's archive of a volume's top. All of it becomes the kernel's user's.
