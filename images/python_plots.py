@@ -1,8 +1,9 @@
 # Lets figures be drawn and compressed with less work, and all of them be seen. Each pixel is as it would be.
 import functools
+import linecache
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 
 from IPython.core import pylabtools
@@ -94,7 +95,37 @@ PICTURES = {"png", "png2x", "retina", "jpg", "jpeg"}
 def select_figure_formats(shell, formats, *args, select=pylabtools.select_figure_formats, **options):
     # Drawings and documents (svg, pdf) are for people: a model sees pictures.
     formats = {formats} if isinstance(formats, str) else set(formats)
-    return select(shell, formats if formats & PICTURES else formats | {"png"}, *args, **options)
+    select(shell, formats if formats & PICTURES else formats | {"png"}, *args, **options)
+    for mime, formatter in shell.display_formatter.formatters.items():
+        figure = getattr(sys.modules.get("matplotlib.figure"), "Figure", None)
+        with suppress(KeyError):
+            if mime != "text/plain":
+                formatter.for_type(figure, drawn_or_told(formatter.lookup_by_type(figure)))
+
+
+def drawn_or_told(draw):
+    # A figure is drawn when its cell has ended, and IPython tells where its own formatter failed: of that, what was wrong with the figure
+    # is to be known, and that nothing is seen.
+    @functools.wraps(draw)
+    def draw_or_tell(figure):
+        try:
+            return draw(figure)
+        except Exception as err:
+            print(f"A figure is not shown, as it cannot be drawn: {type(err).__name__}: {' '.join(str(err).split())}", file=sys.stderr)
+            for line in asked_by_figure(err):
+                print(f"It ran: {line}", file=sys.stderr)
+
+    return draw_or_tell
+
+
+def asked_by_figure(err):
+    # The line of the user's own code that drawing had to run, a formatter of ticks for example.
+    lines = [
+        linecache.getline(step.tb_frame.f_code.co_filename, step.tb_lineno).strip()
+        for step in steps(err.__traceback__)
+        if not of_kernel(step.tb_frame) and not LIBRARY.match(step.tb_frame.f_code.co_filename)
+    ]
+    return [line for line in lines if line][-1:]
 
 
 pylabtools.print_figure, pylabtools.select_figure_formats = print_figure, select_figure_formats

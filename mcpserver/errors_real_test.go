@@ -359,6 +359,24 @@ func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	}
 }
 
+// What keeps a figure from being drawn is told in a line or two, with the user's own line, and without IPython's frames.
+func TestRealFiguresThatCannotBeDrawn(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("f", "import matplotlib.pyplot as plt\nnames = {}\ndef label(x, pos):\n    return names[x]")
+	for _, backend := range []string{"%matplotlib inline", "plt.switch_backend('agg')"} {
+		for code, want := range map[string]string{
+			`plt.title(r'$\frac{1$'); plt.show()`:                                   "A figure is not shown, as it cannot be drawn: ValueError: \\frac{1 ^ Expected",
+			"plt.plot([1]); plt.gca().xaxis.set_major_formatter(label); plt.show()": "as it cannot be drawn: KeyError: -0.06\nIt ran: return names[x]\n",
+		} {
+			got := w.run("f", backend+"\n"+code)
+			got.expect(t, false, want)
+			if strings.Contains(got.String(), "formatters.py") || strings.Contains(got.String(), "image/png") {
+				t.Errorf("%s: %s", code, got)
+			}
+		}
+	}
+}
+
 // After use("Agg") figures are seen where they are shown, one by one, and what is chosen for people is sent as a picture, too.
 func TestRealFiguresOfOtherBackends(t *testing.T) {
 	w := newRealWorld(t)
