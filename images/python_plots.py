@@ -148,9 +148,10 @@ def show_before_drawing(events):
 
 class ShowsWhatAggDraws:
     # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen. This one finds pyplot for whoever
-    # imports it, and lets its show() show there, too.
+    # imports it, lets its show() show there, too, and its savefig() save what was shown.
     def __init__(self, shell):
         self.shell = shell
+        self.closed = None  # the figure that was current when this cell showed all there were
         shell.events.register("post_execute", self.show_rest)
 
     def find_spec(self, name, path=None, target=None):
@@ -164,18 +165,36 @@ class ShowsWhatAggDraws:
 
     def run(self, run, pyplot):
         run(pyplot)
-        show = pyplot.show
+        show, save = pyplot.show, pyplot.savefig
 
         @functools.wraps(show)
         def show_here(*args, **options):
-            return self.show() if self.draws(pyplot) else show(*args, **options)
+            figure = pyplot.gcf() if pyplot.get_fignums() else None
+            try:
+                return self.show() if self.draws(pyplot) else show(*args, **options)
+            finally:
+                if figure is not None and not pyplot.get_fignums():
+                    self.closed = figure
 
-        pyplot.show = show_here
+        @functools.wraps(save)
+        def save_here(*args, **options):
+            if pyplot.get_fignums():
+                return save(*args, **options)
+            if self.closed is None:
+                print("plt.savefig: no figure is open, and an empty one is saved. Figures are closed when they are shown, by plt.show() "
+                      "or when their cell ends: save a figure in the cell that draws it.", file=sys.stderr)
+                return save(*args, **options)
+            # Scripts show first and save then. Where show() closes figures, matplotlib would save an empty one, as nobody wants it.
+            print("plt.savefig: plt.show() has closed the figure, and what it showed is saved; save before plt.show().", file=sys.stderr)
+            return self.closed.savefig(*args, **options)
+
+        pyplot.show, pyplot.savefig = show_here, save_here
 
     def draws(self, pyplot):
         return threading.current_thread() is threading.main_thread() and pyplot.get_fignums() and pyplot.get_backend().lower() == "agg"
 
     def show_rest(self):
+        self.closed = None
         pyplot = sys.modules.get("matplotlib.pyplot")
         if hasattr(pyplot, "get_fignums") and self.draws(pyplot):
             self.show()

@@ -1,5 +1,7 @@
 package kernelstest
 
+import "strings"
+
 // testFigures draws in all formats that IPython has, and as PNG beside those that only people can read. Those of PNG are made with less work than Pillow's own level, unless the
 // user has a level of his own.
 func testFigures(f *suite) {
@@ -34,6 +36,31 @@ func testAgg(f *suite) {
 		if got := b.shown("import matplotlib.pyplot as plt\n" + code); len(got) != want {
 			f.Errorf("%d pictures, want %d of %s", len(got), want, code)
 		}
+	}
+}
+
+// testSavedAfterShow wants in the file what was shown, once, and after the cell a word that there is no figure any more.
+func testSavedAfterShow(f *suite) {
+	b := f.launch()
+	b.python("import matplotlib, matplotlib.pyplot as plt")
+	b.python(`def dark():  # how much of the file is ink
+    return (plt.imread("saved.png")[:, :, :3].min(axis=2) < 0.5).mean() > 0.1`)
+	for _, backend := range []string{"%matplotlib inline", "plt.switch_backend('agg')"} {
+		for code, want := range map[string]string{
+			"plt.show(); plt.savefig('saved.png'); print(dark())":                                               "png True",
+			"plt.savefig('saved.png'); plt.show(); print(dark())":                                               "png True",
+			"plt.show(); plt.figure(); plt.savefig('saved.png'); print(dark()); plt.close()":                    "png False",
+			"plt.show(); plt.savefig('saved.png', dpi=20); print(plt.imread('saved.png').shape[0])":             "png 96",
+			"plt.show(); plt.plot([1]); plt.show(); plt.savefig('saved.png'); print(dark(), plt.get_fignums())": "png png False []",
+		} {
+			b.python(backend)
+			got := b.shown("plt.fill([0, 1, 1, 0], [0, 0, 1, 1], color='black')\n" + code)
+			if got := strings.Join(got, " "); got != want {
+				f.Errorf("%s, %s: %s, want %s", backend, code, got, want)
+			}
+		}
+		b.python("plt.fill([0, 1, 1, 0], [0, 0, 1, 1], color='black')")
+		b.want("import contextlib, io\nwith contextlib.redirect_stderr(io.StringIO()) as said: plt.savefig('saved.png')\nplt.close(); print(dark(), 'no figure is open' in said.getvalue())", "False True")
 	}
 }
 

@@ -35,6 +35,7 @@ var outputCases = []suiteCase{
 	{"the garbage collector passes over the kernel itself", real | inner, testCollector},
 	{"figures in every format", real | inner, testFigures},
 	{"figures of a backend without a screen are shown", real | inner, testAgg},
+	{"figures that were shown can be saved", real | inner, testSavedAfterShow},
 	{"figures for windows and widgets are shown as pictures", real | inner, testWindows},
 	{"figures look as matplotlib draws them", real | inner, testFigurePixels},
 	{"item 11: a thread's late output reaches its execution", real | inner, testLateOutput},
