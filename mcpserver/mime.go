@@ -41,6 +41,9 @@ func bundleText(data mimeBundle, kept string) string {
 		return plain(compact(value))
 	}
 	html := mimeText(data["text/html"])
+	if len(data) == 1 && isLoader(html) {
+		return ""
+	}
 	if text != "" && !IsPlaceholder(text) {
 		chart := func(mime string) bool { return isChart(mime) || mime == "text/html" && isScript(html) }
 		return joinLines(text, unreadable(data, chart, kept))
@@ -71,6 +74,15 @@ func isChart(mime string) bool {
 // isScript tells whether HTML shows nothing but what its script draws, as that of libraries for charts does.
 func isScript(source string) bool {
 	return strings.Contains(source, "<script") && strings.TrimSpace(htmlText(source)) == ""
+}
+
+// loads is what the script begins with by which plotly brings itself into a notebook's page, megabytes of it, before its first figure.
+var loads = regexp.MustCompile(`^\s*<script[^>]*>\s*(?:window\.PlotlyConfig = |import "https://cdn\.plot\.ly/|/\*\*\s*\* plotly\.js )`)
+
+// isLoader tells whether HTML is such a script: it shows nothing to anybody. An element would be a figure's.
+func isLoader(source string) bool {
+	_, behind, _ := strings.Cut(source, "</script>")
+	return loads.MatchString(source) && !strings.Contains(behind, "<div")
 }
 
 // unreadable names those forms that a model cannot read here.
