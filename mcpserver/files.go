@@ -226,18 +226,22 @@ func fileURI(session, path string) string {
 	return fmt.Sprintf("%s/%s/files/%s", uriPrefix, session, strings.Join(parts, "/"))
 }
 
-// filesLine names the files that a cell wrote, on one line: "Files: plot.png (new, 12 KiB), data.csv (changed, 3.1 MiB)".
+// filesLine names the files that a cell wrote or deleted, on one line: "Files: plot.png (new, 12 KiB), data.csv (changed, 3.1 MiB),
+// old.csv (deleted)".
 func filesLine(r sessions.Result) string {
 	if len(r.Files) == 0 {
 		return ""
 	}
 	var named []string
 	for _, c := range r.Files {
-		how := "changed"
-		if c.New {
-			how = "new"
+		how := "changed, " + words.Bytes(c.Size)
+		switch {
+		case c.Deleted:
+			how = "deleted"
+		case c.New:
+			how = "new, " + words.Bytes(c.Size)
 		}
-		named = append(named, fmt.Sprintf("%s (%s, %s)", inLine(words.Name(c.Path), maxInLine), how, words.Bytes(c.Size)))
+		named = append(named, fmt.Sprintf("%s (%s)", inLine(words.Name(c.Path), maxInLine), how))
 	}
 	line := "Files: " + strings.Join(named, ", ")
 	if r.MoreFiles > 0 {

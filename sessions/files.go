@@ -172,7 +172,21 @@ func (m *Manager) DeleteFile(ctx context.Context, o Owner, id, path string, recu
 		return files.Entry{}, err
 	}
 	defer f.Close()
-	return f.Delete(path, recursive)
+	e, err := f.Delete(path, recursive)
+	if err == nil {
+		m.deleted(key{o, id}, e.Path)
+	}
+	return e, err
+}
+
+// deleted tells the session, if it runs, which file or folder no cell of it has deleted.
+func (m *Manager) deleted(k key, path string) {
+	m.mu.Lock()
+	s := m.sessions[k]
+	m.mu.Unlock()
+	if s != nil {
+		s.written.forget(path)
+	}
 }
 
 // PathInside returns where the session's kernel sees a file of its workspace.

@@ -253,7 +253,7 @@ func TestFilesThatACellWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, r := execute(t, m, alice, "s", "x")
-	if got := fmt.Sprint(r.Files, r.MoreFiles); got != "[{new true 1} {there false 2}] 0" {
+	if got := fmt.Sprint(r.Files, r.MoreFiles); got != "[{new true false 1} {there false false 2}] 0" {
 		t.Error(got)
 	}
 	if info := e.Info(); len(info.Result.Files) != 2 {

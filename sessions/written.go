@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,8 @@ const (
 	maxPause = 32
 )
 
-// written knows what the files of a workspace looked like when the last cell ended, and so which ones a cell has written.
+// written knows what the files of a workspace looked like when the last cell ended, and so which ones a cell has written
+// or deleted.
 // What background work writes between two cells counts as the next one's.
 type written struct {
 	mu   sync.Mutex
@@ -41,7 +43,7 @@ func (w *written) look(f *files.Folder) []files.Change {
 	if before == nil {
 		return nil
 	}
-	return now.Since(before)
+	return slices.DeleteFunc(now.Since(before), func(c files.Change) bool { return c.Deleted && !f.Gone(c.Path) })
 }
 
 // begin takes what is there for known, but for what was written since a time.
@@ -65,6 +67,13 @@ func (w *written) know(path string, stamp files.Stamp) {
 	}
 }
 
+// forget takes note of a file or a folder that no cell has deleted.
+func (w *written) forget(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.Forget(path)
+}
+
 // filesBefore has the next filesWritten tell what has been written since a time. Called by the runner.
 func (s *session) filesBefore(since time.Time) {
 	f, err := s.manager.workspaces.open(s.key)
@@ -75,7 +84,7 @@ func (s *session) filesBefore(since time.Time) {
 	s.written.begin(f, since)
 }
 
-// filesWritten returns which files have been written since it was last called, as far as that can be told cheaply, and how
+// filesWritten returns which files have been written or deleted since it was last called, as far as that can be told cheaply, and how
 // many there are beyond those. Called by the runner.
 func (s *session) filesWritten() (changes []files.Change, more int) {
 	if s.manager.workspaces.away(s.ctx) {

@@ -321,7 +321,7 @@ func TestScan(t *testing.T) {
 	for _, name := range []string{"d/new", ".hidden", "__pycache__/x.pyc", ".cache/x", "d/.ipynb_checkpoints/x"} {
 		put(t, filepath.Join(dir, name), "new")
 	}
-	want := []Change{{"d/new", true, 3}, {"longer", false, 2}, {"replaced", false, 1}}
+	want := []Change{{Path: "d/new", New: true, Size: 3}, {Path: "longer", Size: 2}, {Path: "replaced", Size: 1}, {Path: "gone", Deleted: true}}
 	if changes := scan().Since(before); !slices.Equal(changes, want) {
 		t.Errorf("got %v, want %v", changes, want)
 	}

@@ -2,6 +2,8 @@ package files
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -17,12 +19,13 @@ type Stamp struct {
 	inode          uint64
 }
 
-// Change is one file that a cell has written.
+// Change is one file that a cell has written or deleted.
 type Change struct {
 	Path string `json:"path"`
 	// New tells that there was no file of that name before.
-	New  bool  `json:"new"`
-	Size int64 `json:"size"`
+	New     bool  `json:"new"`
+	Deleted bool  `json:"deleted,omitempty"`
+	Size    int64 `json:"size"`
 }
 
 // Bounds of one scan.
@@ -67,7 +70,13 @@ func (f *Folder) Stamp(name string) (stamp Stamp, ok bool) {
 	return stampOf(info), true
 }
 
-// Since returns the files that are not as they were before, the new ones first, then by path.
+// Gone tells whether there is nothing of a name. What is hidden by now, or has become something else than a file, is not gone.
+func (f *Folder) Gone(name string) bool {
+	_, err := f.root.Lstat(name)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Since returns the files that are not as they were before, the new ones first, the deleted ones last, then by path.
 func (s Scan) Since(before Scan) []Change {
 	var changes []Change
 	for path, stamp := range s {
@@ -75,16 +84,25 @@ func (s Scan) Since(before Scan) []Change {
 			changes = append(changes, Change{Path: path, New: !there, Size: stamp.size})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int {
-		if a.New != b.New {
-			if a.New {
-				return -1
-			}
-			return 1
+	for path := range before {
+		if _, there := s[path]; !there {
+			changes = append(changes, Change{Path: path, Deleted: true})
 		}
-		return cmp.Compare(a.Path, b.Path)
+	}
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Path, b.Path))
 	})
 	return changes
+}
+
+func (c Change) rank() int {
+	switch {
+	case c.New:
+		return 0
+	case c.Deleted:
+		return 2
+	}
+	return 1
 }
 
 // Before returns the files that were last written before a time.
@@ -96,6 +114,15 @@ func (s Scan) Before(at time.Time) Scan {
 		}
 	}
 	return before
+}
+
+// Forget takes a file out of the scan, or a folder with all that is in it.
+func (s Scan) Forget(path string) {
+	for one := range s {
+		if one == path || strings.HasPrefix(one, path+"/") {
+			delete(s, one)
+		}
+	}
 }
 
 // Know puts a file into the scan.
