@@ -99,8 +99,14 @@ func (b bounds) spaceHint(text string) string {
 }
 
 // noProcess is what programs print that cannot start another process or thread: Python, Bash, Node, R, and libraries of threads.
-var noProcess = regexp.MustCompile(`(?m)(?:^|Error: )can't start new thread\s*$|fork: (?:retry: )?Resource temporarily unavailable|` +
-	`pthread_create failed.*: Resource temporarily unavailable|unable to fork, possible reason`)
+var noProcess = regexp.MustCompile(`(?m)(?:^|Error: )can't start new thread\s*$|` + // Python
+	`fork(?:_exec|pty)?\((?s:.{0,400})BlockingIOError: \[Errno 11\]|` + // Python, where it prints the error
+	`\bspawn(?:Sync)? \S+ EAGAIN\b|^(?:Error: )?EAGAIN$|` + // Node: a program, a worker
+	`(?i:\b(?:fork|popen)\b[^\n]{0,80}Resource temporarily unavailable)|` + // Bash, R, git, make
+	`cannot (?:popen|open pipe\(\)) [^\n]{0,80}Cannot allocate memory|` + // R, of which the C library makes that of it
+	`^(?:\S*/)?sh: \d+: Cannot fork\s*$|unable to fork, possible reason|` +
+	`pthread_create failed.*: Resource temporarily unavailable|ThreadPoolBuildError[^\n]*code: 11\b|` + // numpy, polars
+	`failed to create new OS thread \(have |unable to create (?:new )?native thread`) // Go, Java
 
 // processHint says what to do where no further process or thread could be started. Where programs start others without end, as a fork
 // bomb does, a cell can end none of them.

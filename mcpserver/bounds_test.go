@@ -40,6 +40,13 @@ func TestHintWhereThereAreTooManyProcesses(t *testing.T) {
 	}{
 		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable", forked, true},
 		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable", []string{"----> 1 os.read(r, 1)"}, false},
+		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable", []string{"----> 1 get_ipython().system('ls')"}, true}, // !ls
+		{"BlockingIOError", "[Errno 11] Resource temporarily unavailable: '/bin/ls'", []string{"----> 1 os.posix_spawn('/bin/ls', ['ls'], {})"}, true},
+		{"Error", "spawn ls EAGAIN", nil, true},
+		{"Error", "spawnSync /bin/sh EAGAIN", nil, true},
+		{"Error", "EAGAIN", nil, true}, // a worker
+		{"Error", "read EAGAIN", nil, false},
+		{"Error in system(\"ls\", intern = TRUE) : ", "cannot popen 'ls', probable reason 'Cannot allocate memory'", nil, true},
 		{"RuntimeError", "can't start new thread", nil, true},
 		{"RuntimeError", "another", nil, false},
 	} {
@@ -52,6 +59,15 @@ func TestHintWhereThereAreTooManyProcesses(t *testing.T) {
 		}
 	}
 	for text, hint := range map[string]bool{"bash: fork: retry: Resource temporarily unavailable": true, "[stderr] OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 4: Resource temporarily unavailable": true,
+		"make: fork: Resource temporarily unavailable":                          true,
+		"fatal: cannot fork() for git-remote: Resource temporarily unavailable": true,
+		"sh: 1: Cannot fork\n":                                 true,
+		"Uncaught, in the background:\nError: spawn ls EAGAIN": true,
+		"    self.pid = _fork_exec(\n               ^^^^^^^\nBlockingIOError: [Errno 11] Resource temporarily unavailable": true,
+		"    os.read(r, 1)\nBlockingIOError: [Errno 11] Resource temporarily unavailable":                                  false,
+		"runtime: failed to create new OS thread (have 5 already; errno=11)":                                               true,
+		"In pipe(\"ls\") : cannot open pipe() cmd 'ls': Cannot allocate memory":                                            true, "Error: cannot allocate memory": false,
+		"curl: Resource temporarily unavailable": false, "Cannot fork a repository": false,
 		"fork it": false, "const char *msg = \"pthread_create failed\";": false, "fixed: can't start new thread on musl": false, "unable to fork the repository": false} {
 		if got := printedHint([]mcp.Content{mcp.NewTextContent(text)}, nil, bounds{processes: 1256}); got != map[bool]string{true: want}[hint] {
 			t.Errorf("%s: %q", text, got)

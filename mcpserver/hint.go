@@ -54,7 +54,7 @@ var (
 // spawned and notThere are what Node and Python say of a program that they cannot find by its name alone, forks is how a frame of Python's
 // looks that starts a process.
 var (
-	forks    = regexp.MustCompile(`\b_?fork(?:_exec|pty)?\(|/popen_fork\.py`)
+	forks    = regexp.MustCompile(`\b_?fork(?:_exec|pty)?\(|/popen_fork\.py|\bposix_spawnp?\(|get_ipython\(\)\.(?:system|getoutput)\(`)
 	spawned  = regexp.MustCompile(`^spawn(?:Sync)? (` + program + `) ENOENT$`)
 	notThere = regexp.MustCompile(`^\[Errno 2\] No such file or directory: '(` + program + `)'$`)
 )
