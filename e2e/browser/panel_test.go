@@ -63,6 +63,28 @@ func TestVariablesWhileACellRuns(t *testing.T) {
 	p.untilText("#state", "idle")
 }
 
+// What the panel says of a session stays true while a cell runs: that one runs, for how long, and what it uses.
+func TestSessionTabWhileACellRuns(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "busy-details", "import os, time")
+	p.desk("busy-details")
+	p.click("#tab-details")
+	p.untilText("#details", "Memory")
+	if text := p.text("#details"); strings.Contains(text, "runs for") {
+		t.Errorf("nothing runs, and the panel shows %q", text)
+	}
+	const used = "[...document.querySelectorAll('#details dt')].find((dt) => dt.textContent === 'Memory').nextElementSibling.textContent"
+	before := eval[string](p, used)
+	s.start(t, c, "busy-details", "large = b'x' * (200 << 20)\n"+untilLetGo)
+	p.until("/Cell 2 runs for\\s+0:0[1-9]/.test(document.querySelector('#details').innerText)")
+	p.until(used + " !== " + quoted(before))
+	p.untilText("#state", "busy")
+	letGo(t, c, "busy-details")
+	p.until("!document.querySelector('#details').innerText.includes('runs for')")
+}
+
 // Of a kernel that has ended the panel says so, and nothing of it when there is another.
 func TestPanelOfAnEndedKernel(t *testing.T) {
 	s := shared(t)

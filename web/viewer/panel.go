@@ -11,6 +11,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/kernels"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
@@ -152,10 +153,15 @@ func (v *Viewer) details(w http.ResponseWriter, r *http.Request, who visit) erro
 	if err != nil {
 		return err
 	}
-	return writeFragment(w, "details", v.detailsOf(info, running))
+	var used []sessions.Sample
+	if running {
+		used, _ = v.Sessions.Samples(r.Context(), who.owner, info.ID) // of one that has just ended nothing is known
+	}
+	return writeFragment(w, "details", v.detailsOf(info, running, used))
 }
 
-func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
+// detailsOf needs no kernel that answers: all of it is true while a cell runs.
+func (v *Viewer) detailsOf(info sessions.Info, running bool, used []sessions.Sample) []detail {
 	cfg := v.Sessions.Config()
 	profile := cmp.Or(info.Profile, sessions.DefaultProfile)
 	list := []detail{
@@ -168,6 +174,10 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
 		{Name: "Began", Time: rfc3339(info.Created), Show: "time"},
 		{Name: "Last used", Time: rfc3339(info.LastUsed), Show: "ago"},
 	}
+	if info.Busy > 0 && info.Last != nil {
+		last := info.Last.Info()
+		list = append(list, detail{Name: fmt.Sprintf("Cell %d runs for", last.Number), Time: rfc3339(last.Started), Show: "elapsed"})
+	}
 	if running && !info.Ends.At.IsZero() {
 		name := "Kernel ends"
 		if info.Ends.Unused {
@@ -177,21 +187,43 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool) []detail {
 	}
 	list = append(list, reachOf(cfg.Profiles[profile])...)
 	limits := cfg.Profiles[profile].Limits
+	list = append(list, usedOf(limits, info, used)...)
 	for _, l := range []struct {
 		name  string
 		value int64
-	}{{"Memory", limits.Memory}, {"Largest file", limits.FileSize}, {"/tmp", limits.Tmp}} {
+	}{{"Largest file", limits.FileSize}, {"/tmp", limits.Tmp}} {
 		if l.value > 0 {
 			list = append(list, detail{Name: l.name, Value: words.Bytes(l.value)})
 		}
-	}
-	if limits.CPUs > 0 {
-		list = append(list, detail{Name: "Processors", Value: strconv.FormatFloat(limits.CPUs, 'g', 3, 64)})
 	}
 	if limits.PIDs > 0 {
 		list = append(list, detail{Name: "Processes", Value: words.Thousands(limits.PIDs)})
 	}
 	return list
+}
+
+// usedOf is what a session may use of memory and processors, and what it uses of them while it has a kernel.
+func usedOf(limits kernels.Limits, info sessions.Info, samples []sessions.Sample) []detail {
+	var memory, cpus string
+	if n := len(samples); n > 0 && (info.State == sessions.Idle || info.State == sessions.Busy) {
+		memory, cpus = words.Bytes(samples[n-1].Memory), strconv.FormatFloat(samples[n-1].CPU, 'f', 2, 64)
+	}
+	var most, mostCPUs string
+	if limits.Memory > 0 {
+		most = words.Bytes(limits.Memory)
+	}
+	if limits.CPUs > 0 {
+		mostCPUs = strconv.FormatFloat(limits.CPUs, 'g', 3, 64)
+	}
+	return []detail{{Name: "Memory", Value: outOf(memory, most)}, {Name: "Processors", Value: outOf(cpus, mostCPUs)}}
+}
+
+// outOf is what is used of how much there is at most, where both are known.
+func outOf(used, most string) string {
+	if used == "" || most == "" {
+		return used + most
+	}
+	return used + " of " + most
 }
 
 // reachOf is what kernels of a profile can get at besides their workspace.

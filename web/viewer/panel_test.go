@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellblock/kernels"
 	"cellblock/sessions"
 )
 
@@ -51,5 +52,20 @@ func TestNamesOfVariables(t *testing.T) {
 	}{Rows: []variableRow{row}})
 	if err != nil || !strings.Contains(html, "set_<wbr>matplotlib_<wbr>close</code>") || !strings.Contains(html, `title="(close)"`) {
 		t.Errorf("%v: %s", err, html)
+	}
+}
+
+// What a session uses stands before what it may use, and only while it has a kernel.
+func TestUsedOf(t *testing.T) {
+	limits := kernels.Limits{Memory: 2 << 30, CPUs: 1.5}
+	samples := []sessions.Sample{{Memory: 1 << 20}, {Memory: 3 << 20, CPU: 0.5}}
+	for state, want := range map[sessions.State][2]string{sessions.Busy: {"3 MiB of 2 GiB", "0.50 of 1.5"}, sessions.Died: {"2 GiB", "1.5"}} {
+		got := usedOf(limits, sessions.Info{State: state}, samples)
+		if got[0].Value != want[0] || got[1].Value != want[1] {
+			t.Errorf("%s: %+v", state, got)
+		}
+	}
+	if got := usedOf(kernels.Limits{}, sessions.Info{State: sessions.Idle}, nil); got[0].Value != "" || got[1].Value != "" {
+		t.Errorf("of what is not known: %+v", got)
 	}
 }

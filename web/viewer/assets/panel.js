@@ -98,12 +98,12 @@ narrow.addEventListener('change', () => { fit(); look(); });
 keys({p: ['Fold the side panel, or show it', () => fold.click()]});
 
 // A session that rests has news for its panel, and one that has got another kernel, of which nothing is true that was said of the last;
-// while it runs nobody is asked.
+// while it runs only what the server knows by itself is asked for.
 let generation = null;
 onDesk((desk) => {
   const other = generation !== null && generation !== desk.generation;
   ({generation} = desk);
-  if (!other && (desk.running || desk.queue)) return;
-  for (const part of Object.values(parts)) part.stale();
+  const rests = other || !(desk.running || desk.queue);
+  for (const part of Object.values(parts)) if (rests || part.alwaysKnown) part.stale();
 });
 look();
