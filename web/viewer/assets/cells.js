@@ -5,6 +5,7 @@ import {fragment, element} from './fragment.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
 import {unfold, refold} from './fold.js';
+import {copy} from './copy.js';
 import {enlarge} from './lightbox.js';
 import {sayBroken} from './broken.js';
 import {attempt} from './toast.js';
@@ -176,7 +177,7 @@ const told = {
   },
   display({display, html}) {
     for (const item of list.querySelectorAll(`[data-display="${CSS.escape(display)}"]`)) {
-      keep(item.closest('.cell'), () => item.replaceChildren(fragment(html)), () => item.closest('.cell'));
+      keep(item.closest('.cell'), () => item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy')), () => item.closest('.cell'));
     }
   },
 };
@@ -214,6 +215,7 @@ list.addEventListener('click', ({target}) => {
     follow(false);
     bringRest(target.closest('.cell').dataset.n);
   }
+  if (target.matches('.copy')) copy(target, base);
   const picture = target.closest('.enlarge');
   if (picture) enlarge(picture.querySelector('img'));
 });

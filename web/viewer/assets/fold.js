@@ -20,7 +20,7 @@ async function bring(item, base, how) {
   const top = item.getBoundingClientRect().top, held = item.contains(document.activeElement), read = item.querySelector('.unfolded')?.scrollTop ?? 0;
   if (how) delete item.dataset.whole;
   else item.dataset.whole = '';
-  item.replaceChildren(fragment(html));
+  item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy'));
   const box = item.querySelector('.unfolded');
   if (box) box.scrollTop = read;
   if (held) (box ?? item.querySelector('.unfold'))?.focus({preventScroll: true});

@@ -1,0 +1,54 @@
+// Code and texts of outputs are copied by a button beside them, which says so. Its word is the style sheet's: it is no part of what
+// is beside it.
+import {fragment} from './fragment.js';
+import {get} from './send.js';
+import {attempt} from './toast.js';
+
+const shown = 2000; // ms for which it says so
+const heard = Object.assign(document.createElement('p'), {className: 'visually-hidden'});
+heard.setAttribute('role', 'status');
+document.getElementById('main').append(heard);
+
+// copy copies what a button stands beside. base is the address of the session's cells.
+export const copy = (button, base) => attempt(async () => {
+  await put(await textBeside(button, base));
+  button.classList.add('done');
+  heard.textContent = 'Copied';
+  setTimeout(() => {
+    button.classList.remove('done');
+    heard.textContent = '';
+  }, shown);
+});
+
+// textBeside is the code of a cell, or a text of its outputs: all of it, also where it is folded.
+async function textBeside(button, base) {
+  const item = button.closest('.item');
+  if (!item) return button.parentElement.querySelector('.code').textContent;
+  if (!item.querySelector(':scope > .unfold')) return textOf(item);
+  const {html} = await get(`${base}/${item.closest('.cell').dataset.n}/items/${item.dataset.key}`);
+  return textOf(fragment(html));
+}
+
+const textOf = (node) => [...node.querySelectorAll('pre, .error-name, summary')].map((one) => one.textContent.replace(/\n$/, '')).join('\n');
+
+// put puts a text on the clipboard. Pages that came without encryption are not given it, and copy what is selected, as a person does.
+async function put(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    if (!putSelected(text)) throw new Error('The browser does not let this page copy.');
+  }
+}
+
+function putSelected(text) {
+  const at = document.activeElement, all = document.createElement('textarea');
+  all.value = text;
+  all.className = 'visually-hidden';
+  document.body.append(all);
+  all.focus({preventScroll: true});
+  all.select();
+  const done = document.execCommand('copy');
+  all.remove();
+  at?.focus({preventScroll: true});
+  return done;
+}
