@@ -175,3 +175,27 @@ func TestLongTextUnfolds(t *testing.T) {
 		p.until(inSight(in + ".unfold"))
 	}
 }
+
+// Outputs are folded and shown again by what can be seen and touched, and stay folded as their cell goes on.
+func TestOutputsAreFoldedByButtons(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	p := s.signIn(t)
+	p.do(chromedp.EmulateViewport(390, 844))
+	s.start(t, c, "folded", "import os, time\nprint('here', flush=True)\n"+untilLetGo)
+	p.open("/s/folded")
+	p.untilText("#c1 .outputs", "here")
+	const toggle = "#c1 .cell-head .fold-outputs"
+	p.click(toggle)
+	p.until("!document.querySelector('#c1 .outputs').checkVisibility() && document.querySelector('" + toggle + "').ariaExpanded === 'false'")
+	letGo(t, c, "folded")
+	p.untilText("#c1 .cell-status", "ok") // with another head
+	p.until("!document.querySelector('#c1 .outputs').checkVisibility() && document.querySelector('" + toggle + "').ariaExpanded === 'false'")
+	p.click("#c1 .show-outputs")
+	p.until("document.querySelector('#c1 .outputs').checkVisibility() && document.querySelector('" + toggle + "').ariaExpanded === 'true'")
+	p.until(focused(toggle))
+	p.press("o")
+	p.until(inSight("#c1 .show-outputs"))
+	s.python(t, c, "folded", "None")
+	p.until("document.querySelector('#c2 .cell-status')?.innerText === 'ok' && !document.querySelector('#c2 .fold-outputs').checkVisibility()")
+}

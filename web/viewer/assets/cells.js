@@ -9,7 +9,7 @@ import {copy} from './copy.js';
 import {enlarge} from './lightbox.js';
 import {sayBroken} from './broken.js';
 import {attempt} from './toast.js';
-import {keep} from './focus.js';
+import {keep, pass} from './focus.js';
 
 const size = 50, most = 8, guess = 160; // cells of a block, blocks that are filled, pixels of a cell nobody has seen
 const list = document.getElementById('cells');
@@ -116,9 +116,21 @@ function within(n, run) {
 
 const cellOf = (n) => document.getElementById(`c${n}`);
 
+// foldOutputs hides what a cell has put out, or shows it again.
+function foldOutputs(cell, folded) {
+  const button = cell.querySelector('.cell-head .fold-outputs');
+  if (folded) pass(cell.querySelector('.outputs'), cell);
+  else pass(cell.querySelector('.show-outputs'), button);
+  cell.classList.toggle('folded', folded);
+  button.ariaExpanded = String(!folded);
+}
+
+const folded = (cell) => cell.classList.contains('folded');
+
 // place puts a cell where it belongs in its block, instead of what was there of it.
 function place(node, fresh) {
   const n = Number(fresh.dataset.n), old = cellOf(n);
+  if (old) foldOutputs(fresh, folded(old));
   if (old) keep(old, () => { old.replaceWith(fresh); return fresh; }, () => fresh);
   else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
 }
@@ -165,6 +177,7 @@ const told = {
       const cell = cellOf(n);
       if (!cell) return;
       keep(cell, () => cell.querySelector('.cell-head').replaceWith(element(html)), () => cell);
+      foldOutputs(cell, folded(cell));
       for (const item of cell.querySelectorAll('.item[data-whole]')) unfold(item, base);
     });
   },
@@ -215,6 +228,7 @@ list.addEventListener('click', ({target}) => {
     follow(false);
     bringRest(target.closest('.cell').dataset.n);
   }
+  if (target.matches('.fold-outputs')) foldOutputs(target.closest('.cell'), !folded(target.closest('.cell')));
   if (target.matches('.copy')) copy(target, base);
   const picture = target.closest('.enlarge');
   if (picture) enlarge(picture.querySelector('img'));
@@ -330,7 +344,10 @@ keys({
   k: ['Previous cell', () => goTo(current() - 1)],
   'g g': ['First cell', () => goTo(first)],
   G: ['Last cell, and follow', () => { goTo(total); follow(true); }],
-  o: ['Fold or unfold the outputs of a cell', () => document.activeElement?.closest?.('.cell')?.classList.toggle('folded')],
+  o: ['Fold or unfold the outputs of a cell', () => {
+    const cell = document.activeElement?.closest?.('.cell');
+    if (cell) foldOutputs(cell, !folded(cell));
+  }],
   f: ['Follow what happens, or stop', () => follow(!following)],
 });
 
