@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
@@ -116,4 +117,26 @@ func (p *tab) into(found *target.Info) *tab {
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithTargetID(found.TargetID))
 	p.t.Cleanup(cancel)
 	return &tab{t: p.t, site: p.site, ctx: ctx, own: p.own}
+}
+
+// Every colour of a terminal can be read on every ground that it has, light and dark.
+func TestColoursOfTerminals(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "colours", "for f in [*range(30, 38), *range(90, 98)]:\n    for b in [*range(40, 48), *range(100, 108)]: print(f'\\x1b[{f};{b}m {f} on {b} \\x1b[0m', end='')\n    print()")
+	p := s.signIn(t)
+	for _, scheme := range []string{"light", "dark"} {
+		p.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		p.open("/s/colours")
+		p.untilCell(1, "cell.innerText.includes('97 on 107')")
+		poor := eval[[]string](p, `(() => {
+			const light = (colour) => colour.match(/\d+/g).map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+			const spans = [...document.querySelectorAll('#c1 .stdout span')];
+			const contrast = ({color, backgroundColor}) => (([a, b]) => (b + 0.05) / (a + 0.05))([light(color), light(backgroundColor)].sort((a, b) => a - b));
+			if (spans.length < 256) return ['there are ' + spans.length];
+			return spans.filter((span) => contrast(getComputedStyle(span)) < 4.5).map((span) => span.className + ' ' + contrast(getComputedStyle(span)));
+		})()`)
+		if len(poor) > 0 {
+			t.Errorf("%s: %q", scheme, poor)
+		}
+	}
 }
