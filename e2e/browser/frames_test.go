@@ -18,6 +18,9 @@ func TestFrames(t *testing.T) {
 		{`Javascript('nowhere.at.all()')`, `document.querySelector('.cellblock-error')?.innerText === 'JavaScript: ReferenceError: nowhere is not defined'`},
 		{`Javascript('this is no script')`, `document.querySelector('.cellblock-error')?.innerText.startsWith('JavaScript: SyntaxError: ')`},
 		{`Javascript('Promise.reject(new TypeError("<i>told</i>"))')`, `document.querySelector('.cellblock-error')?.innerText === 'JavaScript: TypeError: <i>told</i>'`},
+		// A table of pandas that has styles: it is on a light card, its headers above what they are of.
+		{`HTML('<style>#T_1 td {color: #000}</style><table id="T_1"><thead><tr><th>city</th></tr></thead><tbody><tr><td>Oslo, a long name</td></tr></tbody></table>')`,
+			`[...document.querySelectorAll('th, td')].every((one) => getComputedStyle(one).textAlign === 'right') && getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)' && parseInt(getComputedStyle(document.body).paddingLeft) >= 8`},
 		// The browser of tests hides the bar to scroll sideways, and so this says that there is one.
 		{`HTML('<script>Object.defineProperty(window, "innerHeight", {get: () => document.documentElement.clientHeight + 20})</script><div style="width: 3000px">wide</div>')`,
 			`document.documentElement.scrollWidth > 2900`},

@@ -25,7 +25,12 @@ var frameScript string
 //go:embed amd.js
 var amdScript string
 
-const frameStyle = `html{color-scheme:light}body{margin:0;padding:4px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1c1c1c;overflow-x:auto}` +
+// What is framed has been made for a white page, and what it colours only could not be read on a dark one: it is on a light card, also
+// in the dark. Tables of DataFrames look as those in the page do, as far as their own styles do not say other: they come later.
+const frameStyle = `html{color-scheme:light}body{margin:0;padding:8px 10px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1c1c1c;overflow-x:auto}` +
+	`:where(table.dataframe,table[id^=T_]){border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}` +
+	`:where(table.dataframe,table[id^=T_]) :where(th,td){padding:4px 11px;text-align:right;white-space:nowrap;border:0}` +
+	`:where(table.dataframe,table[id^=T_]) :where(thead tr:last-child th){border-bottom:1px solid #dde1e7}` +
 	`.cellblock-blocked{margin:0 0 8px;padding:8px 10px;border-left:3px solid #b26a00;background:#fff6e5;color:#5c3700;font-size:13px}` +
 	`.cellblock-error{margin:8px 0 0;padding:8px 10px;border-left:3px solid #b3261e;background:#fdecea;color:#7a1a14;font:13px ui-monospace,monospace;overflow-wrap:anywhere}`
 
