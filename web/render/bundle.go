@@ -49,6 +49,23 @@ func Bundle(out kernels.Output, links Links) template.HTML {
 	return other(out, links)
 }
 
+// PlainText is the text of an output that Bundle shows as one; false where there is a form that says more.
+func PlainText(out kernels.Output) (string, bool) {
+	raw, ok := out.Data["text/plain"]
+	if !ok || isPlace(out) || needsFrame(out.Data) || chart(out.Data) != "" {
+		return "", false
+	}
+	if _, ok := libraryForm(out); ok {
+		return "", false
+	}
+	for _, mime := range append([]string{"text/markdown", "text/latex", "application/json"}, pictures...) {
+		if _, ok := out.Data[mime]; ok {
+			return "", false
+		}
+	}
+	return textOf(raw), true
+}
+
 // ByAddress tells whether Bundle shows no more of an output than an address of it, or its size, however large it is.
 func ByAddress(out kernels.Output) bool {
 	_, library := out.Data[bokehLoad]
@@ -110,7 +127,7 @@ func textForm(out kernels.Output) (template.HTML, bool) {
 		return remark("A chart for a notebook program ("+mime+"), which has no HTML of its own. It can be had as HTML: Plotly with pio.renderers.default = \"notebook\", "+
 			"Altair with alt.renderers.enable(\"html\", inline=True).") + JSON(out.Data[mime]), true
 	}
-	if raw, ok := out.Data["text/plain"]; ok {
+	if raw, ok := out.Data["text/plain"]; ok { // which may be folded, instead: PlainText
 		return `<pre class="text">` + joined(Terminal(textOf(raw))) + `</pre>`, true
 	}
 	return "", false

@@ -266,3 +266,19 @@ func TestChainedErrors(t *testing.T) {
 		at += n + len(want)
 	}
 }
+
+// A line is shortened between characters, and what is open there is closed, and opened again behind.
+func TestShortened(t *testing.T) {
+	for line, want := range map[template.HTML]template.HTML{
+		"12345":                                  "12345",
+		"1234567890":                             "123 … 90",
+		"éàüöäßñ":                                "éàü … ßñ",
+		"a&lt;b&amp;c&gt;d":                      "a&lt;b … &gt;d",
+		`<span class="term-fg31">1234567</span>`: `<span class="term-fg31">123</span> … <span class="term-fg31">67</span>`,
+		`1<span class="term-fg31">23</span>4567`: `1<span class="term-fg31">23</span> … 67`,
+	} {
+		if got := Shortened(line, 3, 2); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}

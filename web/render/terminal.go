@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	terminal "github.com/buildkite/terminal-to-html/v3"
 	"github.com/microcosm-cc/bluemonday"
@@ -109,4 +110,54 @@ func joined(lines []template.HTML) template.HTML {
 		b.WriteString(string(l))
 	}
 	return template.HTML(b.String())
+}
+
+// Shortened is a line of Terminal's as its first and its last characters, with a mark between them; the line itself where it is not
+// longer than both.
+func Shortened(line template.HTML, first, last int) template.HTML {
+	text := string(line)
+	if len(text) <= first+last {
+		return line
+	}
+	_, _, total := walk(text, len(text))
+	if total <= first+last {
+		return line
+	}
+	head, open, _ := walk(text, first)
+	tail, again, _ := walk(text, total-last)
+	ends := ""
+	if open != "" {
+		ends = "</span>"
+	}
+	return template.HTML(text[:head] + ends + " … " + again + text[tail:])
+}
+
+// walk goes over so many characters of a line, or all that there are, and tells where it is, which element is open there and how many
+// characters it has met. Elements do not stand in each other.
+func walk(text string, most int) (at int, open string, met int) {
+	for at < len(text) && met < most {
+		one := piece(text[at:])
+		at += len(one)
+		switch {
+		case one == "</span>":
+			open = ""
+		case one[0] == '<':
+			open = one
+		default:
+			met++
+		}
+	}
+	return at, open, met
+}
+
+// piece is the first tag, entity or character of some HTML.
+func piece(text string) string {
+	_, n := utf8.DecodeRuneInString(text)
+	switch text[0] {
+	case '<':
+		n = strings.IndexByte(text, '>') + 1
+	case '&':
+		n = strings.IndexByte(text, ';') + 1
+	}
+	return text[:max(1, n)]
 }

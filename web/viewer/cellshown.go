@@ -292,6 +292,11 @@ func (s *shown) html(it *item) template.HTML {
 	case it.out.Error != nil:
 		return s.failed(*it.out.Error)
 	}
+	if text, ok := render.PlainText(it.out); ok {
+		folded := foldedText{all: s.all}
+		folded.add(text)
+		return folded.html(textAddress(s.session, s.number))
+	}
 	return render.Bundle(it.out, outputLinks{s.session, it.number, it.index})
 }
 

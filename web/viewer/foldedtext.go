@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"html/template"
+	"slices"
 	"strings"
 
 	"cellblock/internal/words"
@@ -11,6 +12,8 @@ import (
 const (
 	// foldAbove is how many lines of a text are shown at most; of more, the first and the last.
 	foldAbove, firstLines, lastLines = 40, 20, 10
+	// maxChars is how many characters a text shows that is folded, about: a line of more than its share, and than leastLine, is shortened.
+	maxChars, leastLine = 4000, 400
 	// keepText is how much of a text is kept at its beginning while it is folded, and always at its end, in bytes.
 	keepText = 64 << 10
 	// maxShown bounds what "show all" brings of a text's beginning, in bytes.
@@ -34,6 +37,9 @@ func (t *foldedText) add(text string) {
 		cut := len(text)
 		if cut > room {
 			cut = strings.LastIndexByte(text[:room], '\n') + 1 // lines stay whole
+		}
+		if cut == 0 && t.head.Len() == 0 { // but for one that is too long
+			cut = len(strings.ToValidUTF8(text[:room], ""))
 		}
 		t.head.WriteString(text[:cut])
 		if text = text[cut:]; text == "" {
@@ -62,10 +68,27 @@ func (t *foldedText) html(address string) template.HTML {
 		return fold(render.Terminal(t.head.String()), render.Terminal(t.tail.String()), "Show more: "+words.Bytes(t.lost+keepText)+" between")
 	}
 	lines := render.Terminal(t.head.String() + t.tail.String())
-	if len(lines) <= foldAbove {
-		return pre(lines)
+	if len(lines) > foldAbove {
+		return fold(lines, lines, "Show all "+words.Count(int64(len(lines)), "line"))
 	}
-	return fold(lines, lines, "Show all "+words.Count(int64(len(lines)), "line"))
+	if short := shortened(lines); !slices.Equal(short, lines) {
+		return pre(short) + unfold("Show all "+words.Bytes(int64(t.head.Len()+t.tail.Len())))
+	}
+	return pre(lines)
+}
+
+// shortened are lines that are shown together, of which each has its share of characters.
+func shortened(lines []template.HTML) (short []template.HTML) {
+	share := max(leastLine, maxChars/max(1, len(lines)))
+	for _, l := range lines {
+		short = append(short, render.Shortened(l, share*3/4, share/4))
+	}
+	return short
+}
+
+// unfold is the button that brings all of a text.
+func unfold(label string) template.HTML {
+	return template.HTML(`<button type="button" class="unfold">` + label + `</button>`)
 }
 
 // unfolded is the text in a box of its own, which keeps the page as long as it is, and the button to fold it again.
@@ -97,7 +120,7 @@ func inNotebook(what, session string, number int) template.HTML {
 
 // fold shows the first lines of one text and the last ones of another, and between them a button.
 func fold(head, tail []template.HTML, label string) template.HTML {
-	return pre(head[:min(len(head), firstLines)]) + template.HTML(`<button type="button" class="unfold">`+label+`</button>`) + pre(tail[max(0, len(tail)-lastLines):])
+	return pre(shortened(head[:min(len(head), firstLines)])) + unfold(label) + pre(shortened(tail[max(0, len(tail)-lastLines):]))
 }
 
 func pre(lines []template.HTML) template.HTML {
