@@ -10,6 +10,17 @@ export function insert(area, text, from = area.selectionStart, to = area.selecti
   area.dispatchEvent(new InputEvent('input', {bubbles: true}));
 }
 
+// putBack puts text into an area that is empty, and leaves the focus where somebody is meanwhile.
+export function putBack(area, text) {
+  const at = document.activeElement;
+  if (at === area || at === document.body) {
+    insert(area, text);
+    return;
+  }
+  area.setRangeText(text, 0, 0, 'end');
+  area.dispatchEvent(new InputEvent('input', {bubbles: true}));
+}
+
 export const lineStart = (area, at = area.selectionStart) => area.value.lastIndexOf('\n', at - 1) + 1;
 
 // beforeCursor is what stands before the cursor on its line.

@@ -50,7 +50,7 @@ function start(id) {
         await post(`/s/${id}/run`, {code});
       } catch (error) {
         tell.problem(error);
-        if (goOn && area.value === '') set(code); // nothing that was written is lost
+        if (goOn && area.value === '') text.putBack(area, code); // nothing that was written is lost
       }
     });
   }
