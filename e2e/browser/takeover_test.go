@@ -418,3 +418,44 @@ func (p *tab) download(selector, folder string) {
 		p.t.Fatal("nothing was downloaded")
 	}
 }
+
+// A kernel that is restarted is said to be, also one that has run nothing.
+func TestRestartIsSaid(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "restarted", "x = 1")
+	p := s.signIn(t)
+	p.desk("restarted")
+	for range 2 { // the second time it has run nothing
+		p.click("#restart")
+		p.untilText("dialog[open] h2", "Restart restarted?")
+		p.click("dialog button.danger")
+		p.untilText(".toasts", "The kernel was restarted.")
+		p.click(".toasts button")
+		p.until("!document.querySelector('.toast')")
+	}
+}
+
+// Code that could not be run is put back, and the focus stays where somebody has gone meanwhile.
+func TestCodeThatCouldNotBeRun(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "unrun", "x = 1")
+	p := s.signIn(t)
+	p.desk("unrun")
+	const fails = `(() => {
+		const {fetch} = globalThis;
+		globalThis.fetch = (path, options) => (String(path).endsWith('/run') ? new Promise((_, fail) => { globalThis.fail = () => fail(new TypeError('no network')); }) : fetch(path, options));
+		return true;
+	})()`
+	eval[bool](p, fails)
+	for _, elsewhere := range []string{"#tab-details", "#code"} {
+		p.do(chromedp.Focus("#code", chromedp.ByQuery))
+		p.write("lost = 1")
+		p.key("Enter", shift)
+		p.until("document.querySelector('#code').value === '' && globalThis.fail")
+		p.do(chromedp.Focus(elsewhere, chromedp.ByQuery))
+		eval[bool](p, "(fail(), globalThis.fail = null, true)")
+		p.until("document.querySelector('#code').value === 'lost = 1'")
+		p.until(focused(elsewhere))
+		eval[bool](p, "(document.querySelector('#code').value = '', true)")
+	}
+}

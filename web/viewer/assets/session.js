@@ -5,7 +5,7 @@ import {interrupt} from './interrupt.js';
 import {keys} from './keys.js';
 import {post} from './send.js';
 import {confirm} from './dialog.js';
-import {attempt} from './toast.js';
+import {attempt, tell} from './toast.js';
 import {write} from './times.js';
 
 const session = document.getElementById('session');
@@ -42,7 +42,11 @@ subscribe(session.dataset.topic, '', (event, data) => {
 const stop = () => { if (now.running) interrupt(id, now.running); };
 async function restart() {
   if (part('restart').ariaDisabled === 'true') return;
-  if (await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) await attempt(() => post(`/s/${id}/restart`));
+  if (!await confirm(`Restart ${id}?`, 'Its variables and what it runs are lost. Files and history are kept.', 'Restart')) return;
+  await attempt(async () => {
+    await post(`/s/${id}/restart`);
+    tell('The kernel was restarted.'); // of one that has run nothing, nothing else says so
+  });
 }
 part('interrupt')?.addEventListener('click', stop);
 part('restart')?.addEventListener('click', restart);
