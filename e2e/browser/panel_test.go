@@ -114,3 +114,19 @@ func TestPanelOfAnEndedKernel(t *testing.T) {
 	p.click("#tab-variables")
 	p.untilText("#panel-variables", "later")
 }
+
+// Of a folder with many files more are listed when that is asked for, and the first of them has the focus.
+func TestFilesAreListedOn(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "manyfiles", "for i in range(1, 551): open(f'file{i}.txt', 'w').close()")
+	p := s.signIn(t)
+	p.desk("manyfiles")
+	p.click("#tab-files")
+	p.untilText("#folder", "50 more names")
+	if names := eval[[]string](p, "[...document.querySelectorAll('.files li')].slice(0, 11).map((li) => li.dataset.name)"); names[1] != "file2.txt" || names[10] != "file11.txt" {
+		t.Errorf("they are listed as %q", names)
+	}
+	p.click("#folder [data-most]")
+	p.until("document.querySelectorAll('.files li').length === 550 && document.activeElement.innerText === 'file501.txt'")
+}

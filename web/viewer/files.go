@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxListed bounds the files that are listed of one folder.
-	maxListed = 500
+	// pageFiles is how many files of one folder are listed, and how many more each time that more are asked for; maxListed are all
+	// that can be.
+	pageFiles, maxListed = 500, 20_000
 	// maxPart bounds one part of a file that is sent, in bytes.
 	maxPart = 4 << 20
 )
@@ -43,11 +44,13 @@ type fileRow struct {
 type folderView struct {
 	ID, Path string
 	// Above are the folders that it is in, from the workspace down.
-	Above    []fileRow
-	Rows     []fileRow
-	More     int
-	Partial  bool
-	MayWrite bool
+	Above []fileRow
+	Rows  []fileRow
+	// More is how many there are besides. MayMore tells that more can be listed, up to Next.
+	More, Next int
+	MayMore    bool
+	Partial    bool
+	MayWrite   bool
 }
 
 // listFiles shows one folder of a session's workspace.
@@ -64,15 +67,47 @@ func (v *Viewer) listFiles(w http.ResponseWriter, r *http.Request, who visit) er
 	for _, e := range listing.Entries {
 		f.Rows = append(f.Rows, fileRow{e, path.Base(e.Path)})
 	}
-	f.More = listing.Files + listing.Folders - len(f.Rows)
 	slices.SortFunc(f.Rows, func(a, b fileRow) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), natural(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
+	most := max(pageFiles, atoi(r.URL.Query().Get("most")))
+	f.Next = most + pageFiles
+	f.MayMore = len(f.Rows) > most
+	f.Rows = f.Rows[:min(len(f.Rows), most)]
+	f.More = listing.Files + listing.Folders - len(f.Rows)
 	for dir := at; dir != "."; dir = path.Dir(dir) {
 		f.Above = append([]fileRow{{files.Entry{Path: dir, Kind: files.Dir}, path.Base(dir)}}, f.Above...)
 	}
 	return writeFragment(w, "folder", f)
 }
+
+// natural compares names as people do: 2 comes before 10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := firstPart(a), firstPart(b)
+		a, b = a[len(x):], b[len(y):]
+		if isDigit(x[0]) && isDigit(y[0]) {
+			m, n := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			if c := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n)); c != 0 {
+				return c
+			}
+		} else if c := cmp.Compare(x, y); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a, b)
+}
+
+// firstPart is the number that a name begins with, or else its first byte.
+func firstPart(name string) string {
+	n := 0
+	for n < len(name) && isDigit(name[n]) {
+		n++
+	}
+	return name[:max(1, n)]
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // rank puts folders first.
 func rank(f fileRow) int {

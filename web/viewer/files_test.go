@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"net/http/httptest"
@@ -166,4 +167,40 @@ func FuzzTable(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Names with numbers are in the order of these, and what is not listed at once is counted, and listed when it is asked for.
+func TestManyFiles(t *testing.T) {
+	p := newPages(t)
+	b := p.signIn("ann", all...)
+	p.ran("ann", "many", "x")
+	for i := 1; i <= 12; i++ {
+		put(t, b, "many", fmt.Sprintf("file%d.txt", i), "x")
+	}
+	html := b.want(200, "GET", "/s/many/files", nil)
+	if two, ten := strings.Index(html, `data-name="file2.txt"`), strings.Index(html, `data-name="file10.txt"`); two < 0 || ten < two {
+		t.Errorf("file2 is at %d, file10 at %d", two, ten)
+	}
+	for i := range 600 {
+		put(t, b, "many", fmt.Sprintf("more/%d", i), "")
+	}
+	html = b.want(200, "GET", "/s/many/files?path=more", nil)
+	if n := strings.Count(html, "<li"); n != 500 || !strings.Contains(html, "100 more names") || !strings.Contains(html, `data-most="1000"`) || !strings.Contains(html, `data-name="499"`) {
+		t.Errorf("%d are listed: …%.300s", n, html[max(0, len(html)-300):])
+	}
+	html = b.want(200, "GET", "/s/many/files?path=more&most=1000", nil)
+	if n := strings.Count(html, "<li"); n != 600 || strings.Contains(html, "data-most") {
+		t.Errorf("then %d are listed", n)
+	}
+}
+
+func TestNatural(t *testing.T) {
+	sorted := []string{"", "1", "02", "2a", "10", "a", "a1b2", "a1b10", "a2", "b", "b00", "b0001"}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			if got := natural(a, b); (got < 0) != (i < j) && a != b {
+				t.Errorf("%q and %q: %d", a, b, got)
+			}
+		}
+	}
 }

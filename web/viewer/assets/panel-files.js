@@ -10,9 +10,10 @@ import {Uploads} from './upload.js';
 
 class Files extends Part {
   constructor(id, panel) {
-    super(document.getElementById('folder'), () => `/s/${id}/files?path=${encodeURIComponent(this.at)}`);
+    super(document.getElementById('folder'), () => `/s/${id}/files?path=${encodeURIComponent(this.at)}&most=${this.most}`);
     this.id = id;
     this.at = '.';
+    this.most = 0; // how many are listed, if not as many as at first
     this.box = document.getElementById('panel-files');
     this.preview = document.getElementById('preview');
     this.box.addEventListener('click', (event) => this.click(event));
@@ -64,16 +65,26 @@ class Files extends Part {
   click(event) {
     const button = event.target.closest('button');
     if (!button) return;
-    const {open, preview, delete: gone, kind} = button.dataset;
+    const {open, preview, delete: gone, kind, most} = button.dataset;
     if (open !== undefined) this.go(open);
     else if (preview !== undefined) attempt(() => this.look(preview));
+    else if (most !== undefined) this.more(most);
     else if (gone !== undefined) this.remove(gone, kind === 'folder');
   }
 
   async go(to) {
     this.at = to;
+    this.most = 0;
     await this.load();
     this.into.querySelector('.path button:last-of-type')?.focus();
+  }
+
+  // more lists more of the folder, and goes to the first of them.
+  async more(most) {
+    const before = this.into.querySelectorAll('.files li').length;
+    this.most = most;
+    await this.load();
+    this.into.querySelectorAll('.files li')[before]?.querySelector('button')?.focus();
   }
 
   async look(path) {
