@@ -74,6 +74,9 @@ func (s *session) cull() {
 	}
 }
 
+// culledBecause begins why a kernel was culled. By it a server that comes later knows such a kernel from one that died.
+const culledBecause = "it was culled because "
+
 // dueCull says why the session's kernel is to be stopped, if its time is over.
 func (s *session) dueCull(now time.Time) (why string) {
 	s.mu.Lock()
@@ -83,9 +86,9 @@ func (s *session) dueCull(now time.Time) (why string) {
 		return ""
 	}
 	if end.Unused {
-		return fmt.Sprintf("it was culled because no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.choice.Language)))
+		return fmt.Sprintf(culledBecause+"no cell had run for %s", words.Length(s.manager.cfg.IdleTimeoutOf(s.choice.Language)))
 	}
-	return fmt.Sprintf("it was culled because it had lived for %s, the most that a kernel may", words.Length(s.manager.cfg.maxLifeOf(s.choice.Language)))
+	return fmt.Sprintf(culledBecause+"it had lived for %s, the most that a kernel may", words.Length(s.manager.cfg.maxLifeOf(s.choice.Language)))
 }
 
 // cullMinted ends a minted session that nobody came back to.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -285,7 +286,11 @@ func (s *session) nothingLeft(why string, news ...string) {
 	if len(news) > 0 {
 		s.news = news
 	}
-	if s.state == "" {
+	switch {
+	case s.state != "":
+	case strings.HasPrefix(why, culledBecause):
+		s.setState(Culled)
+	default:
 		s.setState(Died)
 	}
 }

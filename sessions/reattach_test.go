@@ -336,3 +336,25 @@ func TestVisitedBeforeTheServerWasKilled(t *testing.T) {
 		}
 	})
 }
+
+// A kernel that was culled before the server ended is called so by the next server, and not one that died.
+func TestCulledBeforeTheServerEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		unused := func(cfg *sessions.Config) { cfg.IdleTimeout = 30 * time.Minute }
+		m, _ := l.start(unused)
+		runCell(t, m, "unused", "x = 1")
+		time.Sleep(time.Hour)
+		if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 1 || infos[0].State != sessions.Culled {
+			t.Fatalf("it is not culled: %+v, %v", infos, err)
+		}
+		l.kill()
+		m, _ = l.start(unused)
+		if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 1 || infos[0].State != sessions.Culled || !strings.Contains(infos[0].Lost, "culled") {
+			t.Errorf("after a restart it is %+v, %v", infos, err)
+		}
+		if e, _ := runCell(t, m, "unused", "on"); e.Generation() != 2 {
+			t.Errorf("it goes on in generation %d", e.Generation())
+		}
+	})
+}

@@ -26,7 +26,7 @@ const (
 
 // successors says which states may follow a state. Starting as a successor is the next generation.
 var successors = map[State][]State{
-	"":         {Starting, Died, Closed},
+	"":         {Starting, Died, Culled, Closed},
 	Starting:   {Idle, Died, Closed},
 	Idle:       {Busy, Restarting, Died, Culled, Closed},
 	Busy:       {Idle, Restarting, Died, Closed},
