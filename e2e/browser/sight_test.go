@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -198,4 +199,46 @@ func TestOutputsAreFoldedByButtons(t *testing.T) {
 	p.until(inSight("#c1 .show-outputs"))
 	s.python(t, c, "folded", "None")
 	p.until("document.querySelector('#c2 .cell-status')?.innerText === 'ok' && !document.querySelector('#c2 .fold-outputs').checkVisibility()")
+}
+
+// Who reads elsewhere sees how much has come meanwhile, until the end is in sight again.
+func TestNewsWhileReading(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for range 3 {
+		s.python(t, c, "news", tall)
+	}
+	p := s.signIn(t)
+	p.open("/s/news")
+	p.until("document.querySelector('#follow').ariaPressed === 'true' && document.documentElement.scrollHeight - innerHeight - scrollY < 2 && scrollY > 500")
+	s.python(t, c, "news", "'seen'")
+	p.untilText("#c4 .outputs", "seen")
+	if text := p.text("#follow"); text != "Follow" {
+		t.Errorf("the button says %q", text)
+	}
+	p.press("gg")
+	p.until("document.querySelector('#follow').ariaPressed === 'false'")
+	s.python(t, c, "news", "print('one')\n'two'")
+	p.until("document.querySelector('#follow').innerText === 'Follow · 2 new'")
+	s.python(t, c, "news", "None")
+	p.until("document.querySelector('#follow').innerText === 'Follow · 3 new'")
+	p.click("#follow")
+	p.until("document.querySelector('#follow').innerText === 'Follow' && document.querySelector('#follow').ariaPressed === 'true'")
+}
+
+// On a phone the server's page is as wide as the window, and says in plain words how sessions are.
+func TestServerOnAPhone(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "listed", "1")
+	p := s.signIn(t)
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.open("/server")
+	p.untilText(".wide", "listed")
+	wide := eval[[]string](p, "[...document.querySelectorAll('html, .scrolls')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.ariaLabel ?? box.localName)")
+	if len(wide) > 0 {
+		t.Errorf("these are wider than the window: %q", wide)
+	}
+	if text := p.text("#server .tile:nth-child(2)"); strings.Contains(text, "culled") || !strings.Contains(text, "stopped") {
+		t.Errorf("of sessions it says %q", text)
+	}
 }

@@ -168,6 +168,7 @@ const told = {
     begun = true;
   },
   cell({n, html}) {
+    if (n > total) note(`${n}`);
     total = Math.max(total, n);
     document.getElementById('no-cells').hidden = true;
     within(n, ({node}) => place(node, element(html)));
@@ -182,6 +183,10 @@ const told = {
     });
   },
   items({n, cleared, items}) {
+    if (begun && items?.length) {
+      news.delete(`${n}`);
+      note(...items.map(({key}) => `${n} ${key}`));
+    }
     within(n, () => {
       const outputs = cellOf(n)?.querySelector('.outputs');
       if (!outputs) return;
@@ -254,6 +259,20 @@ export function follow(on) {
   following = on;
   followButton?.setAttribute('aria-pressed', String(on));
   if (on) scrollTo(0, document.documentElement.scrollHeight);
+  if (on) news.clear();
+  sayNews();
+}
+
+// What comes while somebody reads elsewhere is counted: outputs that are new or have grown, and cells that have none yet.
+const news = new Set();
+const newsCount = document.getElementById('follow-news');
+function sayNews() {
+  if (newsCount) newsCount.textContent = news.size ? ` · ${news.size} new` : '';
+}
+function note(...names) {
+  if (following) return;
+  for (const name of names) news.add(name);
+  sayNews();
 }
 // Who scrolls up stops following. A page that gets shorter, as a prompt goes, moves as well, though nobody scrolls.
 let lastHeight = 0, pushed = false;
