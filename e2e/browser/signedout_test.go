@@ -87,3 +87,29 @@ func TestSignInLeadsToThePage(t *testing.T) {
 		t.Errorf("it is at %s", where)
 	}
 }
+
+// A tab that was led to the page to sign in, as another has signed out, comes back by itself when somebody signs in in another: to the
+// page that it had, if it is the same person.
+func TestTabsComeBackAfterSigningOut(t *testing.T) {
+	s := shared(t)
+	s.python(t, s.mcp(t), "back", "print('here it is')")
+	p := s.signIn(t)
+	p.expects("401")
+	other := p.another(t)
+	other.expects("401")
+	for _, next := range []struct{ who, at string }{{subject(t), "/s/back"}, {subject(t) + ".second", "/"}} {
+		other.open("/")
+		p.do(page.BringToFront())
+		p.open("/s/back")
+		p.untilText("#c1 .outputs", "here it is")
+		other.do(page.BringToFront())
+		other.click(".who form button")
+		other.untilText("h1", "Sign in")
+		p.do(page.BringToFront())
+		p.untilText("h1", "Sign in")
+		other.do(page.BringToFront(), chromedp.Navigate(s.linkOf(t, next.who)))
+		other.untilText("h1", "Sessions")
+		p.do(page.BringToFront())
+		p.until("document.querySelector('.top nav') && location.pathname === " + quoted(next.at))
+	}
+}

@@ -18,10 +18,30 @@ function over() {
   return Date.now() >= performance.timeOrigin + left - Math.min(60_000, left / 10);
 }
 
+const left = 'left-signed-out'; // by this tab
+
+// leave goes to the page to sign in, and has the tab remember whose page it had, and where.
+function leave() {
+  try {
+    sessionStorage.setItem(left, JSON.stringify({visitor: meta.dataset.visitor, at: location.pathname + location.hash}));
+  } catch { /* then it begins with the sessions */ }
+  location.assign(`/signin?to=${encodeURIComponent(location.pathname)}`);
+}
+
+// leftBy is the page that a visitor had in this tab when he was signed out, if that was his.
+export function leftBy(visitor) {
+  try {
+    const before = JSON.parse(sessionStorage.getItem(left));
+    return before?.visitor === visitor ? before.at : null;
+  } catch {
+    return null;
+  }
+}
+
 // signedOut is to be called by whoever finds that nobody is signed in.
 export function signedOut() {
   if (!over()) {
-    location.assign(`/signin?to=${encodeURIComponent(location.pathname)}`);
+    leave();
     return;
   }
   ended = true;
