@@ -125,3 +125,34 @@ func TestLongSession(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until(inSight(longCells))
 }
+
+// What is looked for is found in all cells, also in those that the page does not hold, and gone to one by one.
+func TestFindInAllCells(t *testing.T) {
+	needs(t)
+	host := rig.Install(t, rig.RuntimeFlags("local")...)
+	writeSession(t, host.DataDir, sessions.Owner{Issuer: auth.DevIssuer, Subject: subject(t)}, "sought", 300, func(n int) []kernels.Output {
+		return []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: fmt.Sprintf("output of %d\n", n)}}
+	})
+	p := siteOf(host.Serve(t)).signIn(t)
+	p.expects("/s/sought/variables") // there is no kernel to ask
+	p.open("/s/sought")
+	p.until("document.querySelector('#c300') && !document.querySelector('#c21')")
+	p.key("/")
+	p.until(focused("#find-text"))
+	p.write("OUTPUT of 21")
+	for i, n := range []int{21, 210, 211} {
+		p.key("Enter")
+		p.untilText("#find-count", fmt.Sprintf("%d of 11 cells", i+1))
+		p.until(fmt.Sprintf("document.querySelector('#c%d .outputs')?.checkVisibility() && %s && CSS.highlights.get('found')?.size === 1", n, focused("#find-text")))
+		p.until(inSight(fmt.Sprintf("#c%d .outputs pre", n)))
+	}
+	p.key("Enter", shift)
+	p.untilText("#find-count", "2 of 11 cells")
+	p.until(inSight("#c210 .outputs pre") + " && " + focused("#find-text"))
+	p.key("Escape")
+	p.until("document.querySelector('#find-count').textContent === '' && !CSS.highlights.has('found')")
+	p.key("/")
+	p.write("nowhere")
+	p.key("Enter")
+	p.untilText("#find-count", "Not found")
+}

@@ -21,6 +21,7 @@ const blockCells = 50
 func (v *Viewer) cellsRoutes() []route {
 	return []route{
 		{pattern: "GET /s/{id}/cells", scope: mcpserver.ScopeRead, handle: v.cellsBlock},
+		{pattern: "GET /s/{id}/find", scope: mcpserver.ScopeRead, handle: v.find},
 		{pattern: "GET /s/{id}/cells/{number}", scope: mcpserver.ScopeRead, handle: v.cellAlone},
 		{pattern: "GET /s/{id}/cells/{number}/text", scope: mcpserver.ScopeRead, handle: v.cellText},
 		{pattern: "GET /s/{id}/cells/{number}/items/{key}", scope: mcpserver.ScopeRead, handle: v.wholeItem},

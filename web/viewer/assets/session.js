@@ -1,4 +1,5 @@
 // The head of the session page: its state, live, and what stops it.
+import './find.js';
 import {subscribe} from './live.js';
 import {goTo} from './cells.js';
 import {interrupt} from './interrupt.js';

@@ -1,0 +1,86 @@
+// A text is found in all cells of a session, also in those that the page does not hold: the server looks for it.
+import {goTo} from './cells.js';
+import {get} from './send.js';
+import {keys} from './keys.js';
+import {attempt} from './toast.js';
+
+const {id} = document.getElementById('session').dataset;
+const form = document.getElementById('find'), input = document.getElementById('find-text'), count = document.getElementById('find-count');
+let found = [], at = -1, sought = '';
+
+// marked are the places of a text in a node, as ranges.
+function marked(node, text) {
+  const ranges = [], texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const {data} = texts.currentNode;
+    for (let i = data.toLowerCase().indexOf(text); i >= 0; i = data.toLowerCase().indexOf(text, i + text.length)) {
+      if (i + text.length > data.length) break; // small letters may be more than capitals
+      const range = new Range();
+      range.setStart(texts.currentNode, i);
+      range.setEnd(texts.currentNode, i + text.length);
+      ranges.push(range);
+    }
+  }
+  return ranges;
+}
+
+// show goes to a cell that has the text, and marks it there.
+async function show() {
+  const n = found[at];
+  await goTo(n);
+  input.focus({preventScroll: true});
+  const cell = document.getElementById(`c${n}`);
+  const ranges = cell ? [...cell.querySelectorAll('.code, .outputs')].flatMap((part) => marked(part, sought.toLowerCase())) : [];
+  globalThis.CSS?.highlights?.set('found', new Highlight(...ranges));
+  ranges[0]?.startContainer.parentElement.scrollIntoView({block: 'nearest'});
+}
+
+function clear() {
+  [found, at, sought] = [[], -1, ''];
+  count.textContent = '';
+  form.classList.remove('found');
+  globalThis.CSS?.highlights?.delete('found');
+}
+
+// look looks for what is written, or goes on to the next cell, by 1, or to the one before.
+const look = (by) => attempt(async () => {
+  if (count.textContent === 'Looking…') return;
+  const text = input.value;
+  if (!text.trim()) {
+    clear();
+    return;
+  }
+  if (text !== sought) {
+    count.textContent = 'Looking…';
+    const {cells, partial} = await get(`/s/${id}/find?text=${encodeURIComponent(text)}`).catch((error) => { clear(); throw error; });
+    clear();
+    [found, sought] = [cells, text];
+    at = by > 0 ? -1 : 0;
+    form.dataset.partial = partial ? '+' : '';
+  }
+  form.classList.toggle('found', found.length > 0);
+  if (found.length === 0) {
+    count.textContent = form.dataset.partial ? 'Not found in the last cells' : 'Not found'; // there was no time for all
+    return;
+  }
+  at = (at + by + found.length) % found.length;
+  count.textContent = `${at + 1} of ${found.length}${form.dataset.partial} ${found.length === 1 ? 'cell' : 'cells'}`;
+  await show();
+});
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  look(event.submitter?.id === 'find-before' ? -1 : 1);
+});
+input.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && event.shiftKey) {
+    event.preventDefault();
+    look(-1);
+  } else if (event.key === 'Escape') {
+    input.value = '';
+    clear();
+    input.blur();
+  }
+});
+input.addEventListener('input', () => { if (!input.value) clear(); });
+keys({'/': ['Find in all cells', () => input.select()]});

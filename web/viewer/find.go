@@ -1,0 +1,79 @@
+package viewer
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"cellblock/internal/fault"
+	"cellblock/sessions"
+)
+
+const (
+	// maxWanted bounds a text that is looked for, in bytes, maxFound the cells in which it is found.
+	maxWanted, maxFound = 200, 1000
+	// findTime bounds a search: what was not looked through by then is said to be left out.
+	findTime = 15 * time.Second
+)
+
+// find answers with the numbers of the cells in whose code or texts something stands, in capitals or not. A page has but a few of
+// its cells, and cannot tell.
+func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
+	wanted := strings.ToLower(r.URL.Query().Get("text"))
+	if wanted == "" || len(wanted) > maxWanted {
+		return fault.New(fault.Invalid, "text is to be what is looked for, at most %d bytes", maxWanted)
+	}
+	info, _, err := v.describe(r.Context(), who.owner, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), findTime)
+	defer cancel()
+	found, partial := []int{}, false
+	for to := info.Executions; to > 0 && !partial; to -= blockCells { // the last first: they are what is most likely meant
+		from := max(1, to-blockCells+1)
+		cells, err := v.Sessions.ExecutionsFrom(ctx, who.owner, info.ID, from, to-from+1)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		for _, e := range slices.Backward(cells) {
+			if ctx.Err() == nil && cellHas(e, wanted) {
+				found = append(found, e.Number())
+			}
+		}
+		partial = ctx.Err() != nil || len(found) >= maxFound
+	}
+	slices.Reverse(found)
+	return writeJSON(w, http.StatusOK, map[string]any{"cells": found, "partial": partial})
+}
+
+// colours are what a terminal does not show of a text.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// cellHas tells whether a text in small letters stands in a cell, as far as a page shows that.
+func cellHas(e *sessions.Execution, wanted string) bool {
+	if info := e.Info(); strings.Contains(strings.ToLower(info.Title()), wanted) || strings.Contains(strings.ToLower(info.Code), wanted) {
+		return true
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	var text strings.Builder
+	may := budget{outputs: maxCellOutputs, bytes: maxCellBytes}
+	next := 0
+	for out, err := range e.OutputsFrom(now, 0) {
+		if err != nil || !may.takes(out.Output) {
+			break
+		}
+		text.WriteString(textOf(out.Output))
+		next = out.Next
+	}
+	for _, out := range e.LateFrom(next) {
+		if may.takes(out.Output) {
+			text.WriteString(textOf(out.Output))
+		}
+	}
+	return strings.Contains(strings.ToLower(colours.ReplaceAllString(text.String(), "")), wanted)
+}
