@@ -15,6 +15,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/nearest"
+	"cellblock/sessions"
 )
 
 // sources are where configuration comes from; tests give their own.
@@ -78,6 +79,11 @@ func loadConfig(src sources) (*Config, error) {
 		if err := src.resolveEnvReferences(layer.values); err != nil {
 			return nil, err
 		}
+		for key, value := range layer.values { // with what was referred to
+			if err := checkEmpty(key, where[key], value, base); err != nil {
+				return nil, err
+			}
+		}
 		maps.Merge(maps.Unflatten(layer.values, "."), all)
 	}
 	cfg, err := decode(all, where)
@@ -123,6 +129,25 @@ func checkKey(key, origin string, value any, known []string) error {
 		known = of
 	}
 	return err.WithHint("Known keys: %s.", strings.Join(known, ", "))
+}
+
+// checkEmpty refuses an empty value of what has a default. As a number it would be 0, which is no limit; as a switch it would turn the
+// audit log off; as a folder it would be the current one.
+func checkEmpty(key, origin string, value any, base map[string]any) error {
+	usual := base[key]
+	if _, rest, ok := profileKey(key); ok && usual == nil {
+		usual = base["profiles."+sessions.DefaultProfile+"."+rest]
+	}
+	if says(value) || !says(usual) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "configuration: %s (%s) is empty", key, origin).WithHint("Give it a value, or leave it out for the default.")
+}
+
+// says tells whether a value is more than none at all. An empty list in a file is one: of nothing.
+func says(value any) bool {
+	list, ok := value.([]string)
+	return value != nil && value != "" && (!ok || len(list) > 0)
 }
 
 // beginning are the keys that begin so.

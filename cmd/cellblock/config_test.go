@@ -139,6 +139,32 @@ func TestLayersInOrder(t *testing.T) {
 	}
 }
 
+// An empty value, as of a variable in a script that nobody has set, is none: it must not take a limit away, turn the audit log off or
+// put the data folder where the server happens to start. What is empty by default may be.
+func TestEmptyValues(t *testing.T) {
+	for key, value := range defaults() {
+		ways := map[string]func() (*Config, error){
+			"file":       func() (*Config, error) { return load(t, asYAML(key, ""), nil) },
+			"text":       func() (*Config, error) { return load(t, asYAML(key, `""`), nil) },
+			"reference":  func() (*Config, error) { return load(t, asYAML(key, "env:EMPTY"), []string{"EMPTY="}) },
+			envName(key): func() (*Config, error) { return load(t, "", []string{envName(key) + "="}) },
+		}
+		if newServe().Flags().Lookup(flagName(key)) != nil && value != false {
+			ways["--"+flagName(key)] = func() (*Config, error) { return load(t, "", nil, "--"+flagName(key)+"=") }
+		}
+		for way, load := range ways {
+			_, err := load()
+			refused := fault.KindOf(err) == fault.Invalid && strings.Contains(err.Error(), key) && strings.Contains(err.Error(), "is empty")
+			if says(value) && !refused || !says(value) && value != nil && err != nil {
+				t.Errorf("%s, by %s: %v", key, way, err)
+			}
+		}
+	}
+	if _, err := load(t, "profiles: {lab: {cpus: }}", nil); err == nil || !strings.Contains(err.Error(), "profiles.lab.cpus") {
+		t.Errorf("a profile's limit: %v", err)
+	}
+}
+
 func TestBadConfiguration(t *testing.T) {
 	tests := map[string]struct {
 		file    string
