@@ -24,7 +24,7 @@ func newServe() *cobra.Command {
 		Short: "Serve MCP over HTTP",
 		Long: `Serves MCP over HTTP at /mcp. With no MCP_* variable set it runs in dev mode: it listens on loopback only, makes a key
 pair and a token in the data folder by itself, and says where the token is. It is ready when it says so on standard error.
-The first SIGTERM or SIGINT stops it gracefully, the second faster, the third at once. Kernels of sessions go on, and the
+The first SIGTERM, SIGINT or SIGHUP stops it gracefully, the second faster, the third at once. Kernels of sessions go on, and the
 next start on the same data folder finds them again, with their variables; with --on-shutdown stop they end with the server.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd) },

@@ -13,7 +13,7 @@ func stopSignals(parent context.Context) (graceful, forced context.Context, rele
 	graceful, stop := context.WithCancel(parent)
 	forced, force := context.WithCancel(context.WithoutCancel(parent))
 	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, stopping()...)
 	done := make(chan struct{})
 	go func() {
 		for _, act := range []func(){stop, force, func() { os.Exit(130) }} {
@@ -31,6 +31,16 @@ func stopSignals(parent context.Context) (graceful, forced context.Context, rele
 		stop()
 		force()
 	}
+}
+
+// stopping are the signals that stop a server. A terminal that is closed is one of them: a process that it killed would leave kernels
+// behind that were to end with it, and not say so. Where whoever started the process had it ignored (nohup), it stays so.
+func stopping() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if signal.Ignored(syscall.SIGHUP) {
+		return all
+	}
+	return append(all, syscall.SIGHUP)
 }
 
 // stoppingLine says what a stop does to what runs, and what more signals do.
