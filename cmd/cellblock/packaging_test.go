@@ -64,6 +64,19 @@ func TestTheServiceStartsTheServer(t *testing.T) {
 	}
 }
 
+// What a kernel needs to be found again is there when the service has been stopped and is started again, as for an update.
+func TestTheServiceKeepsKernels(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/cellblock.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"KillMode=process", "RuntimeDirectory=cellblock", "RuntimeDirectoryPreserve=yes"} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("it lacks %s", line)
+		}
+	}
+}
+
 // The service's head installs the manual page that the service names.
 func TestTheServiceInstallsItsManual(t *testing.T) {
 	text, err := os.ReadFile("../../packaging/cellblock.service")
