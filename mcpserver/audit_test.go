@@ -127,6 +127,9 @@ func TestRequiredAuditStopsCalls(t *testing.T) {
 		if got.isError != required || required && !strings.Contains(got.String(), "audit log cannot be written") {
 			t.Errorf("required %v: %s", required, got)
 		}
+		if strings.Contains(got.String(), filepath.Dir(blocked)) {
+			t.Errorf("a caller is told of the machine's folders: %s", got)
+		}
 		if list := w.call("list_sessions", nil); list.isError || strings.Contains(list.String(), "s · python") == required {
 			t.Errorf("required %v: %s", required, list)
 		}
