@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,6 +95,20 @@ func TestKernelThatDoesNotStart(t *testing.T) {
 			"Hint: Start Docker.", "[session s · cell 1 · no result]")
 		w.kernels.LaunchError = nil
 		w.run("s", "1+1").expect(t, false, "2")
+	})
+}
+
+// Where the machine's folders and its engine's socket are is for the operator, in the log.
+func TestKernelThatDoesNotStartTellsNoFolders(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kernels.LaunchError = errors.New(`launch: dial "unix:///run/engine/docker.sock", open /opt/cellblock/bin/shim: no such file; image team/python:3`)
+		got := w.run("s", "1+1")
+		got.expect(t, true, `did not start: launch: dial "…/docker.sock", open …/shim: no such file; image team/python:3`)
+		for _, folder := range []string{"/run", "/opt", "bin"} {
+			if strings.Contains(got.String(), folder) {
+				t.Errorf("%s is told: %s", folder, got)
+			}
+		}
 	})
 }
 
