@@ -88,6 +88,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 		a.logger.Warn(warning)
 	}
 	cfg.warnOfAbsent(a.backend.runtimes, a.logger)
+	cfg.warnOfShares(a.logger)
 	if p, ok := a.backend.Provisioner.(kernels.Allower); ok {
 		cfg.warnOfExcess(ctx, p, a.logger)
 	}

@@ -89,6 +89,14 @@ func absentHint(name string, here []string) string {
 	return fmt.Sprintf("Languages that run here: %s.", orNothing(here))
 }
 
+// warnOfShares tells of an owner's share of the sessions that is more than there are: one owner may then keep out all others.
+func (c *Config) warnOfShares(logger *slog.Logger) {
+	if s := c.Sessions; s.Max > 0 && s.PerOwner > s.Max {
+		logger.Warn("one owner may have all sessions that there can be", "sessions.per_owner", s.PerOwner, "sessions.max", s.Max,
+			"hint", "Make sessions.per_owner less than sessions.max, so that room is left for others.")
+	}
+}
+
 // warnOfExcess tells of profiles for which somebody has set limits that this machine, or the engine's, cannot reach.
 func (c *Config) warnOfExcess(ctx context.Context, p kernels.Allower, logger *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {

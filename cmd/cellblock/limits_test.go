@@ -156,6 +156,22 @@ func TestWarningsOfWhatIsNotHere(t *testing.T) {
 	}
 }
 
+func TestAShareAboveAllIsWarnedOf(t *testing.T) {
+	for text, warned := range map[string]bool{
+		"": false, "sessions: {per_owner: 100}": false, "sessions: {per_owner: 200}": true, "sessions: {max: 10}": true,
+		"sessions: {per_owner: 200, max: 0}": false, "sessions: {per_owner: 0}": false,
+	} {
+		cfg, err := load(t, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		if cfg.warnOfShares(slog.New(slog.NewTextHandler(&said, nil))); strings.Contains(said.String(), "level=WARN") != warned {
+			t.Errorf("%q: %s", text, said.String())
+		}
+	}
+}
+
 // What all profiles have from session is told of session alone; what one of them says itself, of that one.
 func TestInheritedExcessIsToldOnce(t *testing.T) {
 	cfg, err := load(t, "profiles: {session: {memory: 400GB, cpus: 64}, huge: {memory: 900GB}}", nil)
