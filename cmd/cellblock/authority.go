@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"cellblock/auth"
+	"cellblock/internal/fault"
 	"cellblock/mcpserver/transport"
 	"cellblock/web"
 	"cellblock/web/viewer"
@@ -24,9 +26,17 @@ func (a *app) openAuthority(ctx context.Context, env auth.EnvConfig, cfg *Config
 	}
 	authority, err := env.Open(ctx, audience, a.logger)
 	if err == nil {
-		a.logger.Info("tokens are verified", "issuer", env.Issuer, "audience", env.AudiencesOr(audience), "algorithms", env.Algorithms)
+		a.logger.Info("whose tokens are taken", "issuer", env.Issuer, "audience", env.AudiencesOr(audience), "algorithms", env.Algorithms)
 	}
 	return authority, "", err
+}
+
+// warnOfNoKeys says, behind the line that the server is ready, that it answers no call yet: what the fetching of keys has logged before
+// is easily read as over.
+func warnOfNoKeys(authority auth.Authority, logger *slog.Logger) {
+	if serving, problem := authority.Health(); !serving {
+		logger.Warn("every call is refused until the issuer's keys have been fetched, which goes on being tried", "error", problem, "hint", fault.Hint(problem))
+	}
 }
 
 // handler is the whole site.

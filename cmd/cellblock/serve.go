@@ -124,6 +124,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	defer removeAddress(cfg.DataDir, a.slot.name)
 	fmt.Fprintln(os.Stderr, a.browserLine(cfg, tokenPath, base))
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath, env.Issuer))
+	warnOfNoKeys(authority, a.logger)
 	a.sessions.StartPool()
 	var looking sync.WaitGroup
 	looking.Go(func() { a.health(graceful) }) // whose problems the log is told, though nobody asks for them

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
 
+	"cellblock/auth"
 	"cellblock/internal/fault"
 )
 
@@ -71,5 +73,17 @@ func TestAddressThatIsTaken(t *testing.T) {
 	}
 	if err := s.release(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who reads that the server is ready reads next that it answers nobody yet, where that is so.
+func TestNoKeysAreWarnedOf(t *testing.T) {
+	for serving, want := range map[bool]string{true: "", false: "every call is refused until the issuer's keys have been fetched"} {
+		var said bytes.Buffer
+		health := func() (bool, error) { return serving, fault.New(fault.Unavailable, "nobody answers").WithHint("Look.") }
+		warnOfNoKeys(auth.Authority{Health: health}, slog.New(slog.NewTextHandler(&said, nil)))
+		if got := said.String(); !strings.Contains(got, want) || strings.Contains(got, "hint=Look.") == serving {
+			t.Errorf("serving %v: %s", serving, got)
+		}
 	}
 }
