@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"cellblock/internal/fault"
@@ -37,11 +38,26 @@ func (c *Config) checkAccess() error {
 			return fault.New(fault.Invalid, "configuration: allowed_origins: %q is no origin", origin).WithHint("Write it as https://notebooks.example.com, with a port where it has one.")
 		}
 	}
+	for _, host := range c.AllowedHosts {
+		if !isHost(host) {
+			return fault.New(fault.Invalid, "configuration: allowed_hosts: %q is no host", host).
+				WithHint("Write a name as cells.example.com, with a port where only that is meant; names below one are named each.")
+		}
+	}
 	if err := c.HTTP.check(); err != nil {
 		return err
 	}
 	_, err := c.proxies()
 	return err
+}
+
+// isHost tells whether a text is what a client can send as Host: a name or an address, perhaps with a port.
+func isHost(text string) bool {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return true // of IPv6, without brackets
+	}
+	u, err := url.Parse("//" + text)
+	return err == nil && u.Host == text && u.Hostname() != "" && !strings.ContainsAny(text, "*, ")
 }
 
 // check refuses limits below nothing, and shares that are no shares.

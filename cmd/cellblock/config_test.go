@@ -42,6 +42,13 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
+func TestAllowedHosts(t *testing.T) {
+	const hosts = "cells.example.com,cells:8787,10.0.0.7,[fd00::1]:80,fd00::1,host.docker.internal,under_score"
+	if _, err := load(t, "", []string{"CELLBLOCK_ALLOWED_HOSTS=" + hosts}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestToolsets(t *testing.T) {
 	for _, tt := range []struct {
 		file  string
@@ -183,6 +190,9 @@ func TestBadConfiguration(t *testing.T) {
 		"a profile's variable": {"", []string{"CELLBLOCK_PROFILES_LAB_MEMRY=1GB"}, nil, "Hint: Did you mean CELLBLOCK_PROFILES_LAB_MEMORY?"},
 		"a language's key":     {"languages: {python: {idle: 1h}}\n", nil, nil, "languages.python.idle_timeout and languages.python.max_life"},
 		"no origin":            {"allowed_origins: [foo]\n", nil, nil, "https://notebooks.example.com"},
+		"a URL for a host":     {"allowed_hosts: [https://x.com]\n", nil, nil, "allowed_hosts: \"https://x.com\" is no host\nHint: "},
+		"hosts by a pattern":   {"allowed_hosts: ['*.example.com']\n", nil, nil, "is no host"},
+		"hosts with spaces":    {"", []string{"CELLBLOCK_ALLOWED_HOSTS=a b"}, nil, "\"a b\" is no host"},
 		"a relative root":      {"mount_roots: [srv]\n", nil, nil, "no absolute path"},
 		"a choice of three":    {"on_shutdown: stopp\n", nil, nil, "Hint: Use one of: keep, stop."},
 		"metrics for nobody":   {"metrics: {addr: 127.0.0.1:9090}\n", nil, nil, "metrics.enabled is not"},
