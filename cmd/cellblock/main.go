@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -197,12 +198,22 @@ func configOver(cmd *cobra.Command, own map[string]any) (*Config, error) {
 }
 
 // newLogger writes to stderr; stdout belongs to the protocol and to results.
-func newLogger(cfg LogConfig) *slog.Logger {
+func newLogger(cfg LogConfig) *slog.Logger { return slog.New(logHandler(os.Stderr, cfg)) }
+
+// logHandler writes lines in the form that is configured.
+func logHandler(w io.Writer, cfg LogConfig) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(cfg.Level)) // checked by Config.check
-	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: durationsInSeconds})
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+	return slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+}
+
+// durationsInSeconds has a duration written in seconds, as in the audit log. JSON would have it in nanoseconds, and no unit beside it.
+func durationsInSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
 }
