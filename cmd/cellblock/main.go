@@ -51,6 +51,7 @@ container or sandbox: variables, files and plots stay between calls.`,
 	addGroup(root, "Install:", newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Install:")
 	explainCompletion(root)
+	explainHelp(root)
 	complete(root)
 	checkArguments(root)
 	return root
@@ -78,6 +79,23 @@ func explainCompletion(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, unknownCommand
+		}
+	}
+}
+
+// explainHelp has the command help refuse what is no command: cobra's own shows the help of the program then, and calls it a success.
+func explainHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.RunE = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 {
+					return unknownCommand(found, rest)
+				}
+				found.InitDefaultHelpFlag()
+				return found.Help()
+			}
 		}
 	}
 }

@@ -56,6 +56,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		text string
 	}{
 		"sessions lst":                            {2, "there is no command \"sessions lst\"\nHint: Did you mean ls?"},
+		"help sevre":                              {2, "there is no command \"sevre\"\nHint: Did you mean serve?"},
+		"help sessions lst":                       {2, "there is no command \"sessions lst\"\nHint: Did you mean ls?"},
 		"exce 1":                                  {2, "there is no command \"exce\"\nHint: Did you mean exec?"},
 		"exec --sesion s 1":                       {2, "unknown flag: --sesion\nHint: Did you mean --session?"},
 		"exec --confg x 1":                        {2, "Did you mean --config?"},
