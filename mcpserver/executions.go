@@ -12,6 +12,7 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
 
@@ -51,7 +52,7 @@ func (s *service) getExecution(ctx context.Context, r mcp.CallToolRequest) (*mcp
 		return s.whole(ctx, e, v), nil
 	case errors.Is(v.err, errWaitOver):
 		return s.soFar(ctx, e, v), nil
-	case ctx.Err() == nil:
+	case ctx.Err() == nil, errors.Is(context.Cause(ctx), transport.ErrShutdown): // its caller is still there, and is told how to read on
 		return s.notRun(ctx, e, v), nil
 	}
 	return toolError(fault.New(fault.Cancelled, "the call ended before its cell did (%w); the cell goes on", context.Cause(ctx))), nil

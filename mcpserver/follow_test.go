@@ -170,6 +170,10 @@ func TestServerStopsDuringACall(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { cancel(transport.ErrShutdown) })
 		w.callWith(ctx, map[string]any{"name": "execute_python", "arguments": map[string]any{"session_id": "s", "code": "print a\nsleep 10s\nprint b"}}).
 			expect(t, true, "a\nError: the server is shutting down, so this call ends before its cell does", "get_execution(", "its call ended with the server]")
+		again, cancelAgain := context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancelAgain(transport.ErrShutdown) })
+		w.callWith(again, map[string]any{"name": "get_execution", "arguments": map[string]any{"session_id": "s", "execution_id": 1, "wait_seconds": 60}}).
+			expect(t, true, "a\nError: the server is shutting down, so this call ends before its cell does", `get_execution(session_id="s", execution_id=1`)
 		w.get("s", 1, nil).expect(t, false, "a\nb\n[session s · cell 1 · ok · 10 s]") // the call's end was not the cell's
 	})
 	inBubble(t, func(t *testing.T, w *world) {
