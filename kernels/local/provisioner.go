@@ -135,7 +135,7 @@ func (p *Provisioner) Attach(_ context.Context, ref kernels.Ref) (kernels.Handle
 
 func (p *Provisioner) attach(e *entry, want refData) (*handle, error) {
 	st, err := e.load()
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errCopied) {
 		return nil, gone(e.id)
 	}
 	if err != nil {

@@ -41,6 +41,10 @@ var idRule = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
 // errBusy is what locking an entry returns whose lock somebody else holds.
 var errBusy = errors.New("the kernel's folder is in use")
 
+// errCopied is what loading the state of a kernel returns whose folder is a copy: the kernel is that of the server on the data folder
+// that was copied, and none of ours to take away.
+var errCopied = errors.New("the folder is a copy of another server's")
+
 // state is what finds a kernel again and takes away what it leaves.
 type state struct {
 	Version int       `json:"version"`
@@ -55,6 +59,8 @@ type state struct {
 	// Slot is that of the process which launched the kernel.
 	Slot   string            `json:"slot,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Inode is that of the kernel's folder, which a copy of it has not.
+	Inode uint64 `json:"inode,omitempty"`
 }
 
 // entry is one kernel's folder.
@@ -164,11 +170,20 @@ func (e *entry) load() (state, error) {
 	if st.Version != stateVersion {
 		return state{}, fmt.Errorf("state of kernel %s: version %d, this program writes %d", e.id, st.Version, stateVersion)
 	}
+	if inode, err := e.inode(); err != nil || st.Inode != 0 && inode != st.Inode {
+		return state{}, errors.Join(err, fmt.Errorf("state of kernel %s: %w", e.id, errCopied))
+	}
+	st.Inode = 0 // which is the file's alone
 	return st, nil
 }
 
 // save writes the state so that a reader, also after a crash, finds the old one or the new one whole.
 func (e *entry) save(st state) error {
+	inode, err := e.inode()
+	if err != nil {
+		return err
+	}
+	st.Inode = inode
 	b, err := json.Marshal(st)
 	if err != nil {
 		return err
@@ -183,6 +198,13 @@ func (e *entry) save(st state) error {
 		return err
 	}
 	return os.Rename(next, e.path(stateFile))
+}
+
+// inode is the number of the kernel's folder, which it keeps where the data folder is moved.
+func (e *entry) inode() (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Stat(e.dir, &st)
+	return st.Ino, err
 }
 
 // openRegular opens a regular file, mode 0600 if made, without following a link and without waiting on a pipe that lies

@@ -111,6 +111,32 @@ func TestEntryLocksAndState(t *testing.T) {
 	}
 }
 
+// Where a data folder has been copied, a server on the copy leaves the kernels of the other one alone; where it has been moved, they
+// are found.
+func TestCopiedStateIsAnothers(t *testing.T) {
+	dir := t.TempDir()
+	e, err := newEntry(dir, "abcdefgh")
+	if err == nil {
+		err = errors.Join(e.save(state{Version: stateVersion, Boot: "b"}), e.close())
+	}
+	copied, moved := filepath.Join(t.TempDir(), "copied"), filepath.Join(t.TempDir(), "moved")
+	if err = errors.Join(err, os.CopyFS(copied, os.DirFS(dir)), os.Rename(dir, moved)); err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]error{copied: errCopied, moved: nil} {
+		e, err := openEntry(in, "abcdefgh", unix.LOCK_SH)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.load(); !errors.Is(err, want) {
+			t.Errorf("%s: %v", filepath.Base(in), err)
+		}
+		if err := e.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestLoadRefusesWhatItDidNotWrite(t *testing.T) {
 	e, err := newEntry(t.TempDir(), "abcdefgh")
 	if err != nil {
