@@ -9,6 +9,7 @@ import itertools
 import os
 import pkgutil
 import re
+import subprocess
 import sys
 import traceback
 import warnings
@@ -177,6 +178,23 @@ def without_workers(text, compiler):
     return CELL_FILE.sub(lambda file: "<cell>" if file[0] in getattr(compiler, "_filename_map", ()) else file[0], "\n".join(lines))
 
 
+CAPTURED = 1500  # characters, of which the last tell what went wrong
+
+
+def captured(value):
+    # What a program has printed that failed or took too long, and its caller kept: capture_output hides why it failed.
+    if not isinstance(value, (subprocess.CalledProcessError, subprocess.TimeoutExpired)):
+        return ""
+    told = ""
+    for name in "stdout", "stderr":
+        text = getattr(value, name, None)
+        text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+        if isinstance(text, str) and (text := text.strip()):
+            end = text[-CAPTURED:]
+            told += f"\nIts {name}:{' ' if text.isprintable() else chr(10)}{'… ' if len(end) < len(text) else ''}{end}"
+    return told
+
+
 # What of pandas looks for columns, not for rows: a label that these do not find is the name of one.
 FINDS_COLUMNS = {
     "__getitem__", "__delitem__", "__getattr__", "_get_item_cache", "_get_item", "_get_label_or_level_values", "get_grouper", "set_index",
@@ -254,7 +272,8 @@ def show_whole_errors(shell):
     def format_exception(etype, value):
         if type(value).__name__.endswith(REMOTE) and isinstance(getattr(value, "tb", None), str):
             return [f"{type(value).__name__}:\n{without_workers(value.tb, shell.compile)}"]
-        return name_and_say(etype, value)
+        said, *notes = name_and_say(etype, value)
+        return [said + captured(value), *notes]
 
     def with_notes(etype, value, tb=None, *args, **options):
         for one in chained(value):

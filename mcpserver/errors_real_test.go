@@ -205,6 +205,24 @@ func TestRealCommandsThatFail(t *testing.T) {
 	w.run("c", "def f():\n    name = 'local'\n    !echo {name}; false\nf(); _exit_code").expect(t, false, "local\n[exit status 1]\n1\n[session")
 }
 
+// Of a program that fails, what it printed is told where the code has kept it and nobody has seen it.
+func TestRealErrorsOfPrograms(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("p", "import subprocess\ndef sh(code, **options): return subprocess.run(code, shell=True, check=True, **options)").expect(t, false)
+	for _, tt := range []struct{ code, want string }{
+		{"sh('echo made it >&2; exit 3', capture_output=True)", "returned non-zero exit status 3.\nIts stderr: made it\n[session"},
+		{"sh('echo a; echo b; echo why >&2; exit 3', capture_output=True, text=True)", "status 3.\nIts stdout:\na\nb\nIts stderr: why\n[session"},
+		{"subprocess.check_output('seq 100000; exit 3', shell=True)", "\n99999\n100000\n[session"},
+		{"sh('echo seen >&2; exit 3')", "status 3.\n[session"},
+		{"sh('echo so far; exec sleep 9', capture_output=True, timeout=0.3)", "timed out after 0.3 seconds\nIts stdout: so far\n[session"},
+		{"try: sh('echo why >&2; exit 3', capture_output=True)\nexcept Exception as e: raise ValueError('no build') from e", "Its stderr: why\nThe above exception"},
+	} {
+		if got := w.run("p", tt.code); len(got.String()) > 4000 || !strings.Contains(got.String(), tt.want) {
+			t.Errorf("%s\n%s", tt.code, got)
+		}
+	}
+}
+
 // Code that reads a program's arguments finds none of the kernel's.
 func TestRealArguments(t *testing.T) {
 	w := newRealWorld(t)
