@@ -11,6 +11,7 @@ class App(IPKernelApp):
         super().init_kernel()
         expect_no_debugger(self.kernel)
         own_output_to_own_cell(self.kernel.shell)
+        flush_with_cells(self.kernel.shell.events)
         show_whole_errors(self.kernel.shell)
         tell_where_errors_happened(self.kernel.shell)
         fill_lines_with_values(self.kernel.shell)

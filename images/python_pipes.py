@@ -9,6 +9,7 @@ import contextvars
 import functools
 import os
 import subprocess
+import sys
 import threading
 from select import select
 
@@ -70,6 +71,17 @@ def emptying_pipes(wait):
                     empty_pipe(stream)
 
     return wait_and_empty
+
+
+def flush_what_is_open():
+    # sys.stdout may be something else by now, and what Python itself opened writes into the pipe when it has 8 KB.
+    for stream in sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *redirected:
+        with contextlib.suppress(Exception):  # it may be anything
+            stream.flush()
+
+
+def flush_with_cells(events):
+    events.register("post_run_cell", lambda *_: flush_what_is_open())
 
 
 OutStream._setup_stream_redirects, OutStream._watch_pipe_fd, OutStream.flush = redirect, watch, flush_with_pipe

@@ -53,6 +53,18 @@ def label(cls):
     cls.parent_header = property(lambda self: cell.get() or own.fget(self), own.fset)
 
 
+def tell_streams(shell):
+    # Which cell runs, also while a cell has put something else for sys.stdout, which is all that IPython tells: programs print on.
+    set_parent = shell.set_parent
+
+    def begin(parent):
+        set_parent(parent)
+        for stream in redirected:
+            stream.set_parent(parent)
+
+    shell.set_parent = begin
+
+
 def follow_cells(shell):
     set_parent = shell.set_parent
 
@@ -64,6 +76,7 @@ def follow_cells(shell):
 
 
 def own_output_to_own_cell(shell):
+    tell_streams(shell)
     if ipykernel.version_info[0] >= 7:
         return
     follow_threads()

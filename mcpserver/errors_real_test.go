@@ -362,6 +362,17 @@ func TestRealOutputIsNotClosed(t *testing.T) {
 	w.run("c", "import asyncio\nasync def main(): return 5\nc = main()\ntry: asyncio.run(c)\nfinally: c.close()").expect(t, true, "Hint: A cell may await at its top level: await main().")
 }
 
+// What programs print, and Python's own streams, belongs to the cell that runs, also while sys.stdout is something else.
+func TestRealOutputOfReplacedStreams(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("r", "import os, sys\nclass Tee:\n    def __init__(self, stream): self.stream = stream\n    def write(self, text): self.stream.write(text)\n    def flush(self): self.stream.flush()\nsys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)").expect(t, false)
+	w.run("r", "print('python')\nos.system('echo program');").expect(t, false, "python\nprogram\n[session")
+	w.run("r", "os.system('echo error >&2');").expect(t, false, "[stderr] error\n[session")
+	w.run("r", "sys.stdout = sys.__stdout__\nprint('own')").expect(t, false, "own\n[session")
+	w.run("r", "print('again')").expect(t, false, "again\n[session")
+	w.run("r", "print('last', file=sys.__stderr__)").expect(t, false, "[stderr] last\n[session")
+}
+
 // A figure is drawn once, and warns once, also where the cell's end shows it.
 func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	w := newRealWorld(t)
