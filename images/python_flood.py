@@ -9,6 +9,7 @@
 import os
 import threading
 from collections import deque
+from multiprocessing.queues import SimpleQueue
 
 import zmq
 from ipykernel.iostream import IOPubThread, OutStream
@@ -77,12 +78,14 @@ class Printed:
         self.sending = set()  # threads that send: one, and others after its end
         self.again = False  # somebody wanted to send while that very thread did
         self.forked = False
+        self.lines = {}  # what a forked process has printed of the line that it is at, by stream
         os.register_at_fork(after_in_child=self.leave)
 
     def leave(self):
         self.texts.clear()  # they are the parent's
         self.messages.clear()
         self.sending.clear()
+        self.lines.clear()
         self.forked = True
 
     def last_message(self):
@@ -170,7 +173,31 @@ def pass_on(thread, message, pass_on=IOPubThread._handle_pipe_msg):  # of a fork
     pass_on(thread, message)
 
 
+def write_whole_lines(stream, text, write=OutStream.write):
+    # Of a forked process. Each text is sent at once, and print gives every word as one: those of several processes would be one line.
+    line = printed.lines.pop(stream, "") + text
+    end = line.rfind("\n") + 1
+    if line[end:]:
+        printed.lines[stream] = line[end:]
+    if end:
+        write(stream, line[:end])
+    return len(text)
+
+
+def flush_lines(write=OutStream.write):
+    for stream in list(printed.lines):
+        write(stream, printed.lines.pop(stream))
+
+
+def put_after_lines(queue, result, put=SimpleQueue.put):
+    # A pool's workers are ended as soon as it has all results.
+    if printed.forked:
+        flush_lines()
+    put(queue, result)
+
+
 def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which may be the pipe that its caller is to empty
+    flush_lines()
     thread = stream.pub_thread
     if not thread or not sends_elsewhere(thread):
         stream._flush()
@@ -206,8 +233,10 @@ def flush_soon(stream):
 
 
 def write_in_turn(stream, text, write=OutStream.write):
-    if printed.forked or stream.echo is not None or stream.pub_thread is None or not isinstance(text, str):
+    if stream.echo is not None or stream.pub_thread is None or not isinstance(text, str):
         return write(stream, text)
+    if printed.forked:
+        return write_whole_lines(stream, text)
     printed.texts.append((stream, stream.parent_header, printed.last_message() if printed.messages else None, text))
     flush_soon(stream)
     printed.gathered += len(text) + 1
@@ -220,3 +249,4 @@ def write_in_turn(stream, text, write=OutStream.write):
 IPKernelApp.init_iopub = open_iopub
 IOPubThread.send_multipart, IOPubThread._handle_pipe_msg = send_in_turn, pass_on
 OutStream.write, OutStream.flush, OutStream._flush = write_in_turn, flush_in_turn, send_what_was_printed
+SimpleQueue.put = put_after_lines

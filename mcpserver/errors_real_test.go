@@ -3,6 +3,7 @@
 package mcpserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -371,6 +372,25 @@ func TestRealOutputOfReplacedStreams(t *testing.T) {
 	w.run("r", "sys.stdout = sys.__stdout__\nprint('own')").expect(t, false, "own\n[session")
 	w.run("r", "print('again')").expect(t, false, "again\n[session")
 	w.run("r", "print('last', file=sys.__stderr__)").expect(t, false, "[stderr] last\n[session")
+}
+
+// Processes that print at the same time do so by lines, and what is none comes before the pool's end.
+func TestRealOutputOfForkedProcesses(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("f", "import os\nfrom multiprocessing import Pool, Process\ndef work(i):\n    for k in range(25): print('the', 'worker', i, k, flush=True)\n    print('left', end='')").expect(t, false)
+	got := w.run("f", "with Pool(4) as pool: pool.map(work, range(4), chunksize=1);").String()
+	text, _, _ := strings.Cut(got, "[session")
+	for i := range 100 {
+		line := fmt.Sprintf("the worker %d %d\n", i%4, i/4)
+		if !strings.Contains(text, line) {
+			t.Errorf("%sis not a line of\n%s", line, got)
+		}
+		text = strings.Replace(text, line, "", 1)
+	}
+	if strings.Join(strings.Fields(text), "") != strings.Repeat("left", 4) {
+		t.Errorf("%s\n%s", text, got)
+	}
+	w.run("f", "p = Process(target=work, args=(5,)); p.start(); p.join()").expect(t, false, "the worker 5 24\nleft\n[session")
 }
 
 // A figure is drawn once, and warns once, also where the cell's end shows it.
