@@ -224,6 +224,14 @@ func TestRealErrorsOfPrograms(t *testing.T) {
 	}
 }
 
+// A command that is to go on behind its cell does.
+func TestRealCommandsInTheBackground(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("b", "import os, time\nname = 'made'\n!(sleep 0.5; echo done; touch {name}) &\nos.path.exists(name), _exit_code").expect(t, false, "(False, 0)\n[session")
+	w.run("b", "while not os.path.exists(name): time.sleep(0.05)").expect(t, false, "done\n")
+	w.run("b", "!true &&").expect(t, false, "[exit status 2]\n[session")
+}
+
 // Code that reads a program's arguments finds none of the kernel's.
 func TestRealArguments(t *testing.T) {
 	w := newRealWorld(t)
