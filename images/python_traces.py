@@ -20,9 +20,21 @@ def with_cells_named(compiler, tell):
     return told
 
 
+def ending_with_cell(compiler, walk):
+    # walk without what runs a cell, of which traceback.print_stack() and a call that logging cannot write would tell 20 frames.
+    def walk_to_cell(frame):
+        for one, line in walk(frame):
+            yield one, line
+            if one.f_code.co_name == "<module>" and one.f_code.co_filename in compiler._filename_map:
+                return
+
+    return lambda frame: walk(frame) if frame is None else walk_to_cell(frame)  # None is who calls, so many frames from here
+
+
 def name_cells(compiler):
     if not hasattr(compiler, "_filename_map"):
         return
+    traceback.walk_stack = ending_with_cell(compiler, traceback.walk_stack)
     for owner, name in (traceback.StackSummary, "format_frame_summary"), (coroutines, "_format_coroutine"), (format_helpers, "_format_callback_source"):
         if hasattr(owner, name):
             setattr(owner, name, with_cells_named(compiler, getattr(owner, name)))

@@ -363,6 +363,15 @@ func TestRealErrorsThatPythonPrints(t *testing.T) {
 	}
 }
 
+// A stack that Python prints begins with the cell, not with what runs it.
+func TestRealStacksBeginWithCells(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("s", "import logging, traceback\ndef f(): traceback.print_stack()\nf()").expect(t, false, "[stderr]\n  File \"<cell>\", line 3, in <module>\n    f()\n  File \"<cell>\", line 2, in f\n")
+	w.run("s", "logging.warning('%d', 'x')").expect(t, false, "Call stack:\n  File \"<cell>\", line 1, in <module>\n    logging.warning('%d', 'x')\nMessage: '%d'\n")
+	w.run("s", "import asyncio\nasync def g(): f()\nawait g()").expect(t, false, "[stderr]\n  File \"<cell>\", line 3, in <module>\n    await g()\n")
+	w.run("s", "len(traceback.StackSummary.extract(traceback.walk_stack(None))) > 0, len(traceback.extract_stack())").expect(t, false, "(True, 1)")
+}
+
 // Code that closes what it prints to ends neither its cell's output nor the session.
 func TestRealOutputIsNotClosed(t *testing.T) {
 	w := newRealWorld(t)
