@@ -99,6 +99,8 @@ def suggestion(value, tb):
     if not isinstance(value, (AttributeError, ImportError, NameError)):
         return ""
     try:
+        if isinstance(value, AttributeError) and inspect.getattr_static(type(value.obj), value.name, None) is not None:
+            return ""  # it is there, and says itself why not now, as a Series' dt
         said, whole = str(value), str(traceback.TracebackException(type(value), value, tb, limit=0, compact=True))
     except Exception:
         return ""  # the value's own code has run, to say what it has

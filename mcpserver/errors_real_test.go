@@ -119,7 +119,8 @@ func TestRealErrorsGuessNamesOfOldPythons(t *testing.T) {
 	for code, want := range map[string]string{
 		"prnt(1)": "name 'prnt' is not defined. Did you mean: 'print'?", "incme": "Did you mean: 'income'?", "'a'.uper()": "Did you mean: 'upper'?",
 		"def f(rows): return rws\nf(1)": "Did you mean: 'rows'?", "Own().totl()": "Did you mean: 'total'?", "income.regon": "Did you mean: 'region'?\n[session",
-		"class P:\n    @property\n    def region(self): raise AttributeError('own', name='region', obj=self)\nP().region": "AttributeError: own\n[session",
+		"class P:\n    @property\n    def region(self): raise AttributeError('own', name='region', obj=self)\nP().region":         "AttributeError: own\n[session",
+		"class Q:\n    @property\n    def dt(self): raise AttributeError('only dates have one')\n    def dot(self): pass\nQ().dt": "only dates have one\n[session",
 		"zzzzzzzz": "not defined\n[session", "Odd().x": "no attribute 'x'\n[session", "raise NameError('own')": "NameError: own\n[session",
 		"raise AttributeError('own')": "AttributeError: own\n[session", "raise AttributeError('no uper\\nuse more', name='uper', obj='a')": "use more\n[session",
 	} {
