@@ -97,6 +97,18 @@ func TestWaitZeroBelongsToNobody(t *testing.T) {
 	})
 }
 
+// A cell that waits for its kernel is not said to be none.
+func TestInterruptOfAWaitingCell(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kernels.LaunchDelay = time.Second
+		w.execute("s", "print done", map[string]any{"wait_seconds": 0})
+		w.call("interrupt_session", map[string]any{"session_id": "s"}).expect(t, false,
+			"Session s was not running anything; 1 waiting cell will run when the kernel is ready, and can be interrupted then.")
+		w.get("s", 1, map[string]any{"wait_seconds": 40}).expect(t, false, "done\n[session s · cell 1 · ok")
+		w.call("interrupt_session", map[string]any{"session_id": "s"}).expect(t, false, "was not running anything; nothing was changed.")
+	})
+}
+
 // A kernel that has just run a cell is not said to start: a reader would take its variables for lost.
 func TestNoWaitOnAKernelThatIsThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -141,7 +141,11 @@ func (s *service) interruptSession(ctx context.Context, r mcp.CallToolRequest) (
 	case err != nil:
 		return toolError(err), nil
 	case !report.Ran:
-		return mcp.NewToolResultText(fmt.Sprintf("Session %s was not running anything; nothing was changed.", id)), nil
+		left := "nothing was changed"
+		if info, err := s.Sessions.Get(ctx, owner, id); err == nil && info.Queue > 0 {
+			left = words.Count(int64(info.Queue), "waiting cell") + " will run when the kernel is ready, and can be interrupted then"
+		}
+		return mcp.NewToolResultText(fmt.Sprintf("Session %s was not running anything; %s.", id, left)), nil
 	}
 	was := "was stopped"
 	if report.Already {
