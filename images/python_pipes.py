@@ -75,8 +75,15 @@ def emptying_pipes(wait):
 
 def flush_what_is_open():
     # sys.stdout may be something else by now, and what Python itself opened writes into the pipe when it has 8 KB.
-    for stream in sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *redirected:
-        with contextlib.suppress(Exception):  # it may be anything
+    own = {stream.name: stream for stream in redirected}
+    for name in own:
+        try:
+            getattr(sys, name).flush()
+        except Exception as err:  # ipykernel would get no further, and send no reply
+            setattr(sys, name, own[name])
+            print(f"sys.{name} is the notebook's again: what it was cannot be flushed ({type(err).__name__}: {err})", file=own["stderr"])
+    for stream in sys.__stdout__, sys.__stderr__, *redirected:
+        with contextlib.suppress(Exception):  # its descriptor may be closed
             stream.flush()
 
 

@@ -392,6 +392,22 @@ func TestRealOutputOfReplacedStreams(t *testing.T) {
 	w.run("r", "print('last', file=sys.__stderr__)").expect(t, false, "[stderr] last\n[session")
 }
 
+// Something for sys.stdout that cannot be flushed, as a file that is closed, costs no cell its end, and the next ones nothing.
+func TestRealOutputThatCannotBeFlushed(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("u", "import os, sys\nclass Mute:\n    def write(self, text): pass").expect(t, false)
+	for _, code := range []string{"with open('log', 'w') as sys.stdout: print(1)", "sys.stdout = Mute(); print(1)", "sys.stdout = None", "del sys.stdout", "sys.stdout = Mute(); 1/0",
+		"sys.stdout = Mute(); 5"} {
+		if got := w.run("u", code).String(); !strings.Contains(got, "sys.stdout is the notebook's again: ") {
+			t.Errorf("%s\n%s", code, got)
+		}
+		w.run("u", "print('seen'); 1/0").expect(t, true, "seen\nCell In [", "ZeroDivisionError")
+	}
+	w.run("u", "sys.stderr = None").expect(t, false, "[stderr] sys.stderr is the notebook's again: what it was cannot be flushed (AttributeError: ")
+	w.run("u", "os.close(1); sys.stdout = sys.__stdout__; print('lost')").expect(t, false, "again")
+	w.run("u", "print('seen')").expect(t, false, "seen\n[session")
+}
+
 // Processes that print at the same time do so by lines, and what is none comes before the pool's end.
 func TestRealOutputOfForkedProcesses(t *testing.T) {
 	w := newRealWorld(t)
