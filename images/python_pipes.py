@@ -22,6 +22,8 @@ def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
     stream._cellblock_pipe = threading.RLock()  # whoever has it finds written what was read
     stream._cellblock_decoder = codecs.getincrementaldecoder("utf-8")("replace")
     redirect(stream, name)
+    stream._cellblock_descriptor = getattr(sys, f"__{name}__").fileno()
+    stream._cellblock_end = os.dup(stream._cellblock_descriptor)
     redirected.append(stream)
     if name == "stdout":
         pipe = os.fstat(1)
@@ -82,8 +84,13 @@ def flush_what_is_open():
         except Exception as err:  # ipykernel would get no further, and send no reply
             setattr(sys, name, own[name])
             print(f"sys.{name} is the notebook's again: what it was cannot be flushed ({type(err).__name__}: {err})", file=own["stderr"])
+    for stream in redirected:
+        try:
+            os.fstat(stream._cellblock_descriptor)
+        except OSError:  # it has been closed, and what programs print would be lost
+            os.dup2(stream._cellblock_end, stream._cellblock_descriptor)
     for stream in sys.__stdout__, sys.__stderr__, *redirected:
-        with contextlib.suppress(Exception):  # its descriptor may be closed
+        with contextlib.suppress(Exception):  # its descriptor may be anything
             stream.flush()
 
 

@@ -406,6 +406,9 @@ func TestRealOutputThatCannotBeFlushed(t *testing.T) {
 	w.run("u", "sys.stderr = None").expect(t, false, "[stderr] sys.stderr is the notebook's again: what it was cannot be flushed (AttributeError: ")
 	w.run("u", "os.close(1); sys.stdout = sys.__stdout__; print('lost')").expect(t, false, "again")
 	w.run("u", "print('seen')").expect(t, false, "seen\n[session")
+	w.run("u", "os.close(1); os.close(2)").expect(t, false)
+	w.run("u", "os.system('echo a program');").expect(t, false, "a program\n[session")
+	w.run("u", "os.system('echo its errors >&2');").expect(t, false, "[stderr] its errors\n[session")
 }
 
 // Processes that print at the same time do so by lines, and what is none comes before the pool's end.
