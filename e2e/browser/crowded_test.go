@@ -73,11 +73,15 @@ func TestCrowdedPage(t *testing.T) {
 	}
 	p.press("gg")
 	p.until("document.activeElement?.id === 'c1'")
-	p.until("document.querySelector('#c5 .picture img').complete && document.querySelector('#c5 .picture img').naturalWidth === 40")
 	p.click("#c1 .rest")
 	p.until("!document.querySelector('#c1 .rest')")
 	p.untilText("#c1 .outputs", "the end of 1")
 	if n := p.count(".cell"); n != 20 {
 		t.Errorf("then there are %d cells", n)
 	}
+	for n := 2; n <= 5; n++ { // pictures come when they are near
+		p.press("j")
+		p.until(fmt.Sprintf("document.activeElement?.id === 'c%d'", n))
+	}
+	p.until("document.querySelector('#c5 .picture img').complete && document.querySelector('#c5 .picture img').naturalWidth === 40")
 }
