@@ -7,9 +7,9 @@
 # Without the waiting the kernel's memory fills with what was printed, until that is thrown away, which loses the ends of cells
 # too, or until the kernel is killed for it.
 import os
+import sys
 import threading
 from collections import deque
-from multiprocessing.queues import SimpleQueue
 
 import zmq
 from ipykernel.iostream import IOPubThread, OutStream
@@ -86,6 +86,8 @@ class Printed:
         self.messages.clear()
         self.sending.clear()
         self.lines.clear()
+        if not self.forked and (queues := sys.modules.get("multiprocessing.queues")):
+            queues.SimpleQueue.put = after_lines(queues.SimpleQueue.put)
         self.forked = True
 
     def last_message(self):
@@ -189,11 +191,13 @@ def flush_lines(write=OutStream.write):
         write(stream, printed.lines.pop(stream))
 
 
-def put_after_lines(queue, result, put=SimpleQueue.put):
-    # A pool's workers are ended as soon as it has all results.
-    if printed.forked:
+def after_lines(put):
+    # A pool's workers, which are forked, are ended as soon as it has all results.
+    def put_after_lines(queue, result):
         flush_lines()
-    put(queue, result)
+        put(queue, result)
+
+    return put_after_lines
 
 
 def flush_in_turn(stream):  # ipykernel's own complains to descriptor 2, which may be the pipe that its caller is to empty
@@ -249,4 +253,3 @@ def write_in_turn(stream, text, write=OutStream.write):
 IPKernelApp.init_iopub = open_iopub
 IOPubThread.send_multipart, IOPubThread._handle_pipe_msg = send_in_turn, pass_on
 OutStream.write, OutStream.flush, OutStream._flush = write_in_turn, flush_in_turn, send_what_was_printed
-SimpleQueue.put = put_after_lines

@@ -76,22 +76,29 @@ def emptying_pipes(wait):
 
 
 def flush_what_is_open():
-    # sys.stdout may be something else by now, and what Python itself opened writes into the pipe when it has 8 KB.
-    own = {stream.name: stream for stream in redirected}
-    for name in own:
-        try:
-            getattr(sys, name).flush()
-        except Exception as err:  # ipykernel would get no further, and send no reply
-            setattr(sys, name, own[name])
-            print(f"sys.{name} is the notebook's again: what it was cannot be flushed ({type(err).__name__}: {err})", file=own["stderr"])
+    # sys.stdout may be something else by now, and what Python itself opened writes into the pipe when it has 8 KB. Where it is the
+    # notebook's own, ipykernel flushes it after this.
     for stream in redirected:
         try:
             os.fstat(stream._cellblock_descriptor)
         except OSError:  # it has been closed, and what programs print would be lost
             os.dup2(stream._cellblock_end, stream._cellblock_descriptor)
-    for stream in sys.__stdout__, sys.__stderr__, *redirected:
-        with contextlib.suppress(Exception):  # its descriptor may be anything
+    for stream in sys.__stdout__, sys.__stderr__:
+        with contextlib.suppress(Exception):  # it may be anything
             stream.flush()
+    for stream in redirected:
+        if getattr(sys, stream.name, None) is not stream:
+            flush_other(stream)
+
+
+def flush_other(own):
+    # What stands for the notebook's own stream is flushed by ipykernel, too, which gets no further where that fails, and sends no reply.
+    try:
+        getattr(sys, own.name).flush()
+    except Exception as err:
+        setattr(sys, own.name, own)
+        print(f"sys.{own.name} is the notebook's again: what it was cannot be flushed ({type(err).__name__}: {err})", file=redirected[-1])
+    own.flush()
 
 
 def flush_with_cells(events):
