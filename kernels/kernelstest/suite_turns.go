@@ -135,12 +135,12 @@ def send_some(socket, message, *args, **kwargs):
     if "refused" in str(message): raise RuntimeError("refused")
     return send(socket, message, *args, **kwargs)
 def print_both():
-    print("refused", file=sys.stderr); print("printed")
+    print("refused", file=sys.stderr); sys.stdout.write("printed\n") # at once: print writes a line's end by itself
     sys.stdout.session.send = send_some
     try: sys.stdout.flush()
     finally: sys.stdout.session.send = send
 sys.stdout.pub_thread.schedule(print_both)
-print("end")`)
+sys.stdout.write("end\n");`)
 	if !strings.Contains(got, "stdout printed\n") || !strings.Contains(got, "stdout end\n") {
 		f.Errorf("got %q", got)
 	}
