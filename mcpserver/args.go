@@ -112,49 +112,49 @@ func (a *arguments) required(name string) string {
 	return a.text(name)
 }
 
+// unquoted is a value that is no text: some models write numbers and true as texts, and mean the same.
+func unquoted(raw json.RawMessage) []byte {
+	if text, ok := jsontext.Text(raw); ok && text != "null" {
+		return []byte(text)
+	}
+	return raw
+}
+
 // seconds returns a duration argument between one second and most, 0 when it is absent.
 func (a *arguments) seconds(name string, most time.Duration) time.Duration {
-	raw, ok := a.value(name)
-	if !ok {
-		return 0
-	}
-	var n float64
-	if json.Unmarshal(raw, &n) != nil {
-		a.fail("%s: must be a number, got %s", name, typeName(raw))
-		return 0
-	}
-	if !(n >= 1 && n <= most.Seconds()) {
-		a.fail("%s: must be between 1 and %v, got %v", name, most.Seconds(), n)
-		return 0
-	}
-	return time.Duration(n * float64(time.Second))
+	return a.duration(name, 1, most, 0)
 }
 
 // wait returns how long a call is to wait, zero and up, or fallback when it does not say.
 func (a *arguments) wait(fallback time.Duration) time.Duration {
-	raw, ok := a.value("wait_seconds")
+	return a.duration("wait_seconds", 0, maxWait, fallback)
+}
+
+// duration returns an argument in seconds, of at least least, or fallback when it is absent.
+func (a *arguments) duration(name string, least float64, most, fallback time.Duration) time.Duration {
+	raw, ok := a.value(name)
 	if !ok {
 		return fallback
 	}
 	var n float64
-	if json.Unmarshal(raw, &n) != nil {
-		a.fail("wait_seconds: must be a number, got %s", typeName(raw))
+	if json.Unmarshal(unquoted(raw), &n) != nil {
+		a.fail("%s: must be a number, got %s", name, typeName(raw))
 		return 0
 	}
-	if !(n >= 0 && n <= maxWait.Seconds()) {
-		a.fail("wait_seconds: must be between 0 and %v, got %v", maxWait.Seconds(), n)
+	if !(n >= least && n <= most.Seconds()) {
+		a.fail("%s: must be between %v and %v, got %v", name, least, most.Seconds(), n)
 		return 0
 	}
 	return time.Duration(n * float64(time.Second))
 }
 
-// index returns an integer argument of at least least, or fallback when it is absent. Digits in a string are as good.
+// index returns an integer argument of at least least, or fallback when it is absent.
 func (a *arguments) index(name string, least, fallback int) int {
 	raw, ok := a.value(name)
 	if !ok {
 		return fallback
 	}
-	n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
+	n, err := strconv.Atoi(string(unquoted(raw)))
 	if err != nil {
 		a.fail("%s: must be an integer, got %s", name, clean(string(raw)))
 	} else if n < least {
@@ -178,7 +178,7 @@ func (a *arguments) flag(name string) bool {
 		return false
 	}
 	var b bool
-	if json.Unmarshal(raw, &b) != nil {
+	if json.Unmarshal(unquoted(raw), &b) != nil {
 		a.fail("%s: must be true or false, got %s", name, typeName(raw))
 	}
 	return b

@@ -51,6 +51,10 @@ var (
 	opening        = regexp.MustCompile(`^Error in (?:file|gzfile|bzfile|xzfile|readChar)\(`)
 )
 
+// unspawned is what a process of Python's multiprocessing says that was spawned, not forked, and is to call a function of a cell. Its pool
+// starts others for ever.
+var unspawned = regexp.MustCompile(`Can't get attribute '([^'\n]+)' on <module '__main__'`)
+
 // spawned and notThere are what Node and Python say of a program that they cannot find by its name alone, forks is how a frame of Python's
 // looks that starts a process.
 var (
@@ -137,6 +141,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.writableHint()
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
+	case name == "CalledProcessError" && len(e.Traceback) > 0: // with what the program has printed, if its caller kept it
+		return printedHint([]mcp.Content{mcp.NewTextContent(plain(e.Traceback[len(e.Traceback)-1]))}, nil, within)
 	case name == "BlockingIOError" && forks.MatchString(plain(strings.Join(e.Traceback, "\n"))):
 		return within.processHint()
 	}
@@ -212,6 +218,9 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 			hint = within.network.hint(text.Text)
 		case failed != nil && opening.MatchString(failed.Value) && missingFile.MatchString(text.Text):
 			hint = filesHint("list.files()")
+		case unspawned.MatchString(text.Text):
+			hint = "A process that is spawned has nothing of the cells: write " + clean(unspawned.FindStringSubmatch(text.Text)[1]) +
+				" into a module (%%writefile work.py) and import it, or take multiprocessing.get_context(\"fork\")."
 		case missingLibrary.MatchString(text.Text):
 			hint = within.rHint(missingLibrary.FindStringSubmatch(text.Text)[1])
 		default:

@@ -31,6 +31,8 @@ func TestPrintedHint(t *testing.T) {
 		{"curl", []string{"before", "curl: (6) Could not resolve host: example.com", "after"}, nil, network{}.hint("")},
 		{"a program that is checked", []string{pip}, &kernels.ExecError{Name: "CalledProcessError"}, here.installHint()},
 		{"cp", []string{"cp: error writing 'b': Disk quota exceeded"}, nil, "The workspace may hold 10 GiB: delete files that are not needed."},
+		{"spawned", []string{"[stderr]\nAttributeError: Can't get attribute 'work' on <module '__main__' (built-in)>"}, nil,
+			`A process that is spawned has nothing of the cells: write work into a module (%%writefile work.py) and import it, or take multiprocessing.get_context("fork").`},
 		{"an error that has a hint", []string{pip}, &kernels.ExecError{Name: "ModuleNotFoundError", Value: "No module named 'humanize'"}, ""},
 	} {
 		var outputs []mcp.Content
@@ -40,6 +42,19 @@ func TestPrintedHint(t *testing.T) {
 		if got := printedHint(outputs, tt.failed, here); got != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
 		}
+	}
+}
+
+// What a program has printed that failed is looked at where its caller has it in the error, too.
+func TestHintOfACapturedError(t *testing.T) {
+	failed := kernels.ExecError{Name: "CalledProcessError", Value: "Command '['curl']' returned non-zero exit status 6.", Traceback: []string{"frames",
+		"CalledProcessError: Command '['curl']' returned non-zero exit status 6.\nIts stderr: curl: (6) Could not resolve host: example.com"}}
+	if got := errorHint(failed, bounds{}); got != (network{}).hint("") {
+		t.Errorf("%q", got)
+	}
+	failed.Traceback = failed.Traceback[:1]
+	if got := errorHint(failed, bounds{}); got != "" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -153,7 +153,8 @@ func TestBadArguments(t *testing.T) {
 		{"dots", "execute_python", `{"code":"x","session_id":".."}`, []string{"session_id"}},
 		{"empty session_id", "execute_python", `{"code":"x","session_id":""}`, []string{"session_id: is empty"}},
 		{"number as session_id", "execute_python", `{"code":"x","session_id":7}`, []string{"session_id: must be a string, got a number"}},
-		{"timeout as text", "execute_python", `{"code":"x","timeout_seconds":"30"}`, []string{"timeout_seconds: must be a number, got a string"}},
+		{"timeout as another text", "execute_python", `{"code":"x","timeout_seconds":"30s"}`, []string{"timeout_seconds: must be a number, got a string"}},
+		{"timeout as a text that is null", "execute_python", `{"code":"x","timeout_seconds":"null"}`, []string{"timeout_seconds: must be a number, got a string"}},
 		{"timeout 0", "execute_python", `{"code":"x","timeout_seconds":0}`, []string{"timeout_seconds: must be between 1 and 3600, got 0"}},
 		{"timeout too long", "execute_python", `{"code":"x","timeout_seconds":3601}`, []string{"timeout_seconds: must be between 1 and 3600, got 3601"}},
 		{"misspelt", "execute_python", `{"code":"x","timeout":3}`, []string{"timeout: there is no such argument, do you mean timeout_seconds?"}},
@@ -181,6 +182,15 @@ func TestBadArguments(t *testing.T) {
 	if n := len(w.kernels.Launched()); n != 0 {
 		t.Errorf("%d kernels were launched", n)
 	}
+}
+
+// Some models write numbers, true and false as texts. What they mean is plain, and an error would cost them a call.
+func TestArgumentsInQuotes(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.call("execute_python", map[string]any{"session_id": "s", "code": "print a", "timeout_seconds": "30", "wait_seconds": "2.5"}).expect(t, false, "a\n")
+		w.call("get_execution", map[string]any{"session_id": "s", "execution_id": "1", "wait_seconds": "0"}).expect(t, false, "a\n")
+		w.call("close_session", map[string]any{"session_id": "s", "delete_files": "true"}).expect(t, false, "deleted")
+	})
 }
 
 func TestNoArgumentsAtAll(t *testing.T) {
