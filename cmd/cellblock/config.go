@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/docker/go-units"
-
 	"cellblock/kernels/docker"
 	"cellblock/mcpserver"
 )
@@ -204,16 +202,6 @@ type LogConfig struct {
 
 // Size is a number of bytes, written as 2GB, 512MB, 65536.
 type Size int64
-
-// UnmarshalText reads a size in binary units.
-func (s *Size) UnmarshalText(text []byte) error {
-	n, err := units.RAMInBytes(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a size; write it as 512MB or 2GB", text)
-	}
-	*s = Size(n)
-	return nil
-}
 
 // defaults is the lowest layer. It also says which keys exist.
 func defaults() map[string]any {

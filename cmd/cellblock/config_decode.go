@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docker/go-units"
 	"github.com/go-viper/mapstructure/v2"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 )
 
 // origins say for each key where its value comes from: a file, a variable, a flag.
@@ -29,7 +31,7 @@ func decode(all map[string]any, where origins) (*Config, error) {
 	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: &cfg, TagName: "koanf", WeaklyTypedInput: true, ErrorUnused: true,
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.TextUnmarshallerHookFunc(),
+			decodeSize,
 			decodeDuration,
 			decodeWhole,
 			mapstructure.StringToSliceHookFunc(",")),
@@ -41,6 +43,25 @@ func decode(all map[string]any, where origins) (*Config, error) {
 		return nil, where.explain(err)
 	}
 	return &cfg, nil
+}
+
+// leastSize is what no size is less than, in bytes, that anybody means: who writes 10 means megabytes, or gigabytes.
+const leastSize = 1024
+
+// decodeSize reads sizes, in binary units.
+func decodeSize(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[Size]() {
+		return value, nil
+	}
+	text := fmt.Sprint(value)
+	n, err := units.RAMInBytes(text)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%q is not a size", text).WithHint("Write it as 512MB or 2GB.")
+	}
+	if n != 0 && n < leastSize {
+		return nil, fault.New(fault.Invalid, "%q is a size of %s", text, words.Bytes(n)).WithHint("Write it with its unit, as 512MB or 2GB.")
+	}
+	return n, nil
 }
 
 // decodeDuration reads durations, and only with a unit: a bare 5 would be five nanoseconds.
