@@ -247,13 +247,18 @@ def labels(value, tb):
     return [f"The {whose}: {', '.join(names)}" + (f" and {left} more" if left else "")]
 
 
-def warnings_of_cells(compiler):
+def warnings_of_cells(compiler, events):
     # A cell's code is in a file that nobody has ever seen: "/tmp/ipykernel_16/339234766.py:3: UserWarning: …". Its number is not told,
     # as a session counts on over kernels; the line itself stands below. What formatwarning is given is less than there is: of a
-    # ResourceWarning, where the object was made is in the message alone.
-    describe = warnings._formatwarnmsg_impl
+    # ResourceWarning, where the object was made is in the message alone. Of many warnings of one line, as a loop has them, the first has it.
+    describe, lines = warnings._formatwarnmsg_impl, set()
+    events.register("pre_run_cell", lambda *_: lines.clear())
 
     def in_words(message):
+        place = message.filename, message.lineno
+        if place in lines and message.line is None:
+            message.line = ""
+        lines.add(place)
         said, filename = describe(message), message.filename
         return said.replace(filename, "<cell>", 1) if filename in getattr(compiler, "_filename_map", ()) else said
 
@@ -266,7 +271,7 @@ def show_whole_errors(shell):
     # After sys.exit(), which the kernel outlives, IPython advises exit(), which ends it.
     warnings.filterwarnings("ignore", "To exit: use 'exit'", UserWarning)
     read_by_lines(stack_data.Source)
-    warnings_of_cells(shell.compile)
+    warnings_of_cells(shell.compile, shell.events)
     ultratb.FAST_THRESHOLD = float("inf")  # lines from which on IPython tells less of all frames, as files took long to read
     show, describe = shell.showtraceback, shell.InteractiveTB.structured_traceback
     name_and_say = shell.InteractiveTB.format_exception

@@ -11,6 +11,10 @@ import (
 func TestRealWarnings(t *testing.T) {
 	w := newRealWorld(t)
 	w.run("w", "import warnings\ndef f():\n    warnings.warn('careful')\nf()").expect(t, false, "[stderr]\n<cell>:3: UserWarning: careful\n  warnings.warn('careful')\n[session")
+	loop := "for i in range(3): warnings.warn(f'no {i}')"
+	for range 2 { // its line is told once in each cell
+		w.run("w", loop).expect(t, false, "[stderr]\n<cell>:1: UserWarning: no 0\n  "+loop+"\n<cell>:1: UserWarning: no 1\n<cell>:1: UserWarning: no 2\n[session")
+	}
 	w.run("w", "warnings.simplefilter('always')\nopen('kept', 'w')\nNone").expect(t, false, "<cell>:2: ResourceWarning: unclosed file", "Enable tracemalloc to get the object allocation traceback")
 	w.run("w", "%%writefile own.py\nimport warnings\nwarnings.warn('careful')").expect(t, false)
 	w.run("w", "import own").expect(t, false, "/workspace/own.py:2: UserWarning: careful\n  warnings.warn('careful')\n[session")
