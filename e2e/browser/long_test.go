@@ -155,4 +155,6 @@ func TestFindInAllCells(t *testing.T) {
 	p.write("nowhere")
 	p.key("Enter")
 	p.untilText("#find-count", "Not found")
+	p.write("!") // another text, of which nobody knows yet
+	p.until("document.querySelector('#find-count').textContent === ''")
 }

@@ -82,5 +82,5 @@ input.addEventListener('keydown', (event) => {
     input.blur();
   }
 });
-input.addEventListener('input', () => { if (!input.value) clear(); });
+input.addEventListener('input', () => { if (input.value !== sought && count.textContent !== 'Looking…') clear(); }); // what is said is of another text
 keys({'/': ['Find in all cells', () => input.select()]});
