@@ -150,7 +150,7 @@ func TestFindInAllCells(t *testing.T) {
 	p.untilText("#find-count", "2 of 11 cells")
 	p.until(inSight("#c210 .outputs pre") + " && " + focused("#find-text"))
 	p.key("Escape")
-	p.until("document.querySelector('#find-count').textContent === '' && !CSS.highlights.has('found')")
+	p.until("document.querySelector('#find-count').textContent === '' && !CSS.highlights.has('found') && document.activeElement.id === 'c210'")
 	p.key("/")
 	p.write("nowhere")
 	p.key("Enter")

@@ -77,9 +77,11 @@ input.addEventListener('keydown', (event) => {
     event.preventDefault();
     look(-1);
   } else if (event.key === 'Escape') {
+    const cell = document.getElementById(`c${found[at]}`); // whose keys are heard now
     input.value = '';
     clear();
     input.blur();
+    cell?.focus({preventScroll: true});
   }
 });
 input.addEventListener('input', () => { if (input.value !== sought && count.textContent !== 'Looking…') clear(); }); // what is said is of another text
