@@ -85,4 +85,5 @@ input.addEventListener('keydown', (event) => {
   }
 });
 input.addEventListener('input', () => { if (input.value !== sought && count.textContent !== 'Looking…') clear(); }); // what is said is of another text
+if (!matchMedia('(pointer: coarse), (max-width: 40rem)').matches) input.placeholder += '  /'; // a phone has no such key
 keys({'/': ['Find in all cells', () => input.select()]});
