@@ -152,6 +152,11 @@ func TestFindInAllCells(t *testing.T) {
 	p.key("Escape")
 	p.until("document.querySelector('#find-count').textContent === '' && !CSS.highlights.has('found') && document.activeElement.id === 'c210'")
 	p.key("/")
+	p.write("output of 21")
+	p.key("Enter")
+	p.until("document.querySelector('#find-count').textContent.includes('of 11 cells')")
+	p.key("Escape") // on the way to the cell
+	p.key("/")
 	p.write("nowhere")
 	p.key("Enter")
 	p.untilText("#find-count", "Not found")
