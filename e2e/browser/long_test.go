@@ -153,8 +153,8 @@ func TestFindInAllCells(t *testing.T) {
 	p.until("document.querySelector('#find-count').textContent === '' && !CSS.highlights.has('found') && document.activeElement.id === 'c210'")
 	p.key("/")
 	p.write("output of 21")
-	p.key("Enter")
-	p.until("document.querySelector('#find-count').textContent.includes('of 11 cells')")
+	p.key("Enter") // which begins where one is
+	p.untilText("#find-count", "2 of 11 cells")
 	p.key("Escape") // on the way to the cell
 	p.key("/")
 	p.write("nowhere")

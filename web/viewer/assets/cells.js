@@ -325,7 +325,7 @@ export function goTo(n) {
 }
 
 // inSight is the first cell in sight.
-function inSight() {
+export function inSight() {
   const top = document.querySelector('.session-bar')?.getBoundingClientRect().bottom ?? 0;
   return [...list.querySelectorAll('.cell')].find((cell) => cell.getBoundingClientRect().bottom > top + 8);
 }

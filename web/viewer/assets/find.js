@@ -1,5 +1,5 @@
 // A text is found in all cells of a session, also in those that the page does not hold: the server looks for it.
-import {goTo} from './cells.js';
+import {goTo, inSight} from './cells.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
 import {attempt} from './toast.js';
@@ -56,7 +56,8 @@ const look = (by) => attempt(async () => {
     const {cells, partial} = await get(`/s/${id}/find?text=${encodeURIComponent(text)}`).catch((error) => { clear(); throw error; });
     clear();
     [found, sought] = [cells, text];
-    at = by > 0 ? -1 : 0;
+    const here = Number(inSight()?.dataset.n ?? 0), next = Math.max(0, found.findIndex((n) => n >= here)); // after the last comes the first
+    at = by > 0 ? next - 1 : next;
     form.dataset.partial = partial ? '+' : '';
   }
   form.classList.toggle('found', found.length > 0);
