@@ -75,9 +75,12 @@ form.addEventListener('submit', (event) => {
   look(event.submitter?.id === 'find-before' ? -1 : 1);
 });
 input.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && event.shiftKey) {
+  if (event.key === 'Enter' && event.shiftKey || event.key === 'ArrowUp') {
     event.preventDefault();
     look(-1);
+  } else if (event.key === 'ArrowDown') {
+    event.preventDefault();
+    look(1);
   } else if (event.key === 'Escape') {
     const cell = document.getElementById(`c${found[at]}`); // whose keys are heard now
     input.value = '';
