@@ -6,6 +6,7 @@
 #
 # Without the waiting the kernel's memory fills with what was printed, until that is thrown away, which loses the ends of cells
 # too, or until the kernel is killed for it.
+import contextlib
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ QUEUE = 256  # messages that wait in the socket for who reads them; one more wai
 AHEAD = 64  # messages that wait for the thread that sends
 GATHERED = 1 << 17  # characters that are gathered before messages are made of them
 MESSAGE = 1 << 20  # characters of a message: who reads is at work on one while the next is made
+LINE = 1000  # texts of a forked process that are gathered until they are a line; more of them would be looked through too often
 TURNS = 256  # messages that are made of them at most, unless more cells print: streams that take turns more often are gathered each
 ROUNDS = 10  # times that one goes on with what was printed meanwhile; a hook that prints would have it go on for ever
 PATIENCE = 10  # seconds that one waits; more would be for ever where the thread that sends wants a lock of who waits
@@ -78,7 +80,7 @@ class Printed:
         self.sending = set()  # threads that send: one, and others after its end
         self.again = False  # somebody wanted to send while that very thread did
         self.forked = False
-        self.lines = {}  # what a forked process has printed of the line that it is at, by stream
+        self.lines = {}  # what a forked process has printed of the line that it is at, by stream and thread
         os.register_at_fork(after_in_child=self.leave)
 
     def leave(self):
@@ -177,18 +179,31 @@ def pass_on(thread, message, pass_on=IOPubThread._handle_pipe_msg):  # of a fork
 
 def write_whole_lines(stream, text, write=OutStream.write):
     # Of a forked process. Each text is sent at once, and print gives every word as one: those of several processes would be one line.
-    line = printed.lines.pop(stream, "") + text
-    end = line.rfind("\n") + 1
-    if line[end:]:
-        printed.lines[stream] = line[end:]
-    if end:
-        write(stream, line[:end])
+    line = printed.lines.setdefault((stream, threading.get_ident()), deque())
+    line.append(text)
+    long = len(line) > LINE
+    if long or "\n" in text:
+        whole = taken(line)
+        end = len(whole) if long else whole.rfind("\n") + 1
+        if whole[end:]:
+            line.appendleft(whole[end:])
+        if end:
+            write(stream, whole[:end])
     return len(text)
 
 
+def taken(line):  # by this thread alone, as another may flush
+    texts = []
+    with contextlib.suppress(IndexError):
+        while True:
+            texts.append(line.popleft())
+    return "".join(texts)
+
+
 def flush_lines(write=OutStream.write):
-    for stream in list(printed.lines):
-        write(stream, printed.lines.pop(stream))
+    for (stream, _), line in list(printed.lines.items()):
+        if text := taken(line):
+            write(stream, text)
 
 
 def after_lines(put):

@@ -430,6 +430,24 @@ func TestRealOutputOfForkedProcesses(t *testing.T) {
 	w.run("f", "p = Process(target=work, args=(5,)); p.start(); p.join()").expect(t, false, "the worker 5 24\nleft\n[session")
 }
 
+// What threads of a forked process print is all there, each one's by lines, and a long line costs no more than its length.
+func TestRealOutputOfForkedThreads(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("t", "import sys\nfrom multiprocessing import get_context\nfrom threading import Thread\n"+
+		"def work(i):\n    for k in range(250): print('thread', i, k)\n"+
+		"def work_all():\n    sys.setswitchinterval(1e-6)\n    threads = [Thread(target=work, args=(i,)) for i in range(4)]\n"+
+		"    for one in threads: one.start()\n    for one in threads: one.join()\n"+
+		"def fork(do): p = get_context('fork').Process(target=do); p.start(); p.join()").expect(t, false)
+	text, _, _ := strings.Cut(w.run("t", "fork(work_all)").String(), "[session")
+	for i := range 1000 {
+		if line := fmt.Sprintf("thread %d %d\n", i%4, i/4); !strings.Contains(text, line) {
+			t.Fatalf("%sis not a line of\n%s", line, text)
+		}
+	}
+	w.run("t", "def dots():\n    for _ in range(300_000): print('.', end='')\nimport time; began = time.time(); fork(dots)")
+	w.run("t", "time.time() - began < 8").expect(t, false, "True\n")
+}
+
 // A figure is drawn once, and warns once, also where the cell's end shows it.
 func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	w := newRealWorld(t)
