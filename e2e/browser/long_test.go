@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -131,6 +132,9 @@ func TestFindInAllCells(t *testing.T) {
 	needs(t)
 	host := rig.Install(t, rig.RuntimeFlags("local")...)
 	writeSession(t, host.DataDir, sessions.Owner{Issuer: auth.DevIssuer, Subject: subject(t)}, "sought", 300, func(n int) []kernels.Output {
+		if n == 250 {
+			return []kernels.Output{{Kind: kernels.OutputDisplay, Data: map[string]json.RawMessage{"text/markdown": json.RawMessage(`"` + strings.Repeat("§ ", 200_000) + `"`)}}}
+		}
 		return []kernels.Output{{Kind: kernels.OutputStream, Stream: "stdout", Text: fmt.Sprintf("output of %d\n", n)}}
 	})
 	p := siteOf(host.Serve(t)).signIn(t)
@@ -167,4 +171,9 @@ func TestFindInAllCells(t *testing.T) {
 	p.untilText("#find-count", "Not found")
 	p.write("!") // another text, of which nobody knows yet
 	p.until("document.querySelector('#find-count').textContent === ''")
+	p.key("Escape") // and what is there too often is marked as far as a browser can
+	p.key("/")
+	p.write("§")
+	p.key("Enter")
+	p.until("document.querySelector('#c250')?.textContent.length > 300_000 && CSS.highlights.get('found')?.size === 1000")
 }

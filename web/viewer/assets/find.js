@@ -8,13 +8,15 @@ const {id} = document.getElementById('session').dataset;
 const form = document.getElementById('find'), input = document.getElementById('find-text'), count = document.getElementById('find-count');
 let found = [], at = -1, sought = '';
 
-// marked are the places of a text in a node, as ranges.
+const mostMarked = 1000; // places of a text in each part of a cell: one letter may have as many as a browser takes seconds for
+
+// marked are the first places of a text in a node, as ranges.
 function marked(node, text) {
   const ranges = [], texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const {data} = texts.currentNode;
-    for (let i = data.toLowerCase().indexOf(text); i >= 0; i = data.toLowerCase().indexOf(text, i + text.length)) {
-      if (i + text.length > data.length) break; // small letters may be more than capitals
+  while (ranges.length < mostMarked && texts.nextNode()) {
+    const {length} = texts.currentNode.data, small = texts.currentNode.data.toLowerCase();
+    for (let i = small.indexOf(text); i >= 0 && ranges.length < mostMarked; i = small.indexOf(text, i + text.length)) {
+      if (i + text.length > length) break; // small letters may be more than capitals
       const range = new Range();
       range.setStart(texts.currentNode, i);
       range.setEnd(texts.currentNode, i + text.length);
