@@ -118,8 +118,21 @@ func (b bounds) processHint() string {
 		"Where nothing can be started any more, restart_session ends them all; variables are lost, files are kept."
 }
 
+// maxHinted is how much of each end of a text is looked through for a hint, in bytes: an error's may be megabytes, and some patterns
+// take microseconds for each byte.
+const maxHinted = 8 << 10
+
+// ends is a text without what is between its ends, if that is much.
+func ends(text string) string {
+	if len(text) <= 2*maxHinted {
+		return text
+	}
+	return text[:maxHinted] + "\n" + text[len(text)-maxHinted:]
+}
+
 // roomHint says what to do where a text tells of no room for what it tried, on a disk or among the processes.
 func (b bounds) roomHint(text string) string {
+	text = ends(text)
 	if noProcess.MatchString(text) {
 		return b.processHint()
 	}

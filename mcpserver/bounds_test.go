@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -96,5 +98,23 @@ func TestHintWhereAFolderCannotBeWritten(t *testing.T) {
 		if got := errorHint(kernels.ExecError{Name: tt.name, Value: tt.value}, tt.within); got != tt.want {
 			t.Errorf("%s: %q", tt.value, got)
 		}
+	}
+}
+
+// A long text costs no more than its ends, where the hint still is.
+func TestHintOfALongText(t *testing.T) {
+	long := strings.Repeat("fork(", 1<<20)
+	began := time.Now()
+	b := bounds{processes: 100}
+	if hint := b.roomHint(long); hint != "" {
+		t.Error(hint)
+	}
+	for _, text := range []string{"fork: Resource temporarily unavailable\n" + long, long + "\nRuntimeError: can't start new thread"} {
+		if b.roomHint(text) == "" {
+			t.Error("no hint")
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
