@@ -314,12 +314,12 @@ for (const event of ['wheel', 'touchmove', 'pointerdown', 'keydown']) addEventLi
 
 const kept = (n) => Math.max(Math.min(first, total), Math.min(total, n));
 
-// goTo brings a cell into sight and makes it the one that keys are about.
-export function goTo(n) {
+// goTo brings a cell into sight and makes it the one that keys are about, if it is to get the focus.
+export function goTo(n, focused = true) {
   n = kept(n);
   if (n < total) follow(false);
   return reach(n, (cell, frame) => {
-    if (frame === 0) cell.focus({preventScroll: true});
+    if (frame === 0 && focused) cell.focus({preventScroll: true});
     cell.scrollIntoView({block: n === total ? 'nearest' : 'start'});
   });
 }

@@ -29,9 +29,8 @@ function marked(node, text) {
 // show goes to a cell that has the text, and marks it there.
 async function show() {
   const n = found[at], text = sought.toLowerCase();
-  await goTo(n);
+  await goTo(n, false); // keys go on in the field
   if (found[at] !== n || sought.toLowerCase() !== text) return; // it was left meanwhile
-  input.focus({preventScroll: true});
   const cell = document.getElementById(`c${n}`);
   const ranges = cell ? [...cell.querySelectorAll('.code, .outputs')].flatMap((part) => marked(part, text)) : [];
   globalThis.CSS?.highlights?.set('found', new Highlight(...ranges));
