@@ -15,6 +15,9 @@ import (
 // pieceSize is how large the messages are that are made of a large one, in bytes.
 const pieceSize = 1 << 20
 
+// ending ends the content of each.
+const ending = `"}`
+
 // pieces makes many stream messages of one that is too large to be held, as it passes. Their texts are the large one's as it stands
 // there: it is neither decoded nor encoded, which would take most of the time of a long text.
 type pieces struct {
@@ -50,25 +53,28 @@ func (p *pieces) add(text []byte) {
 	if p.lost {
 		return
 	}
-	if p.next = append(p.next, text...); len(p.next) < pieceSize {
-		return
+	for len(text) > 0 {
+		n := min(len(text), pieceSize-len(p.next))
+		p.next = append(p.next, text[:n]...)
+		if text = text[n:]; len(p.next) == pieceSize {
+			content := p.next
+			cut := p.open + cutRaw(content[p.open:])
+			p.begin(string(p.skim.name), content[cut:])
+			p.hand(content[:cut])
+		}
 	}
-	content, name := p.next, p.skim.name
-	n := p.open + cutRaw(content[p.open:])
-	p.begin(string(name), content[n:])
-	p.hand(content[:n])
 }
 
 // begin begins the content of a message that other text will be added to.
 func (p *pieces) begin(name string, text []byte) {
-	p.next = append(make([]byte, 0, pieceSize+pieceSize/4), `{"name": "`+name+`", "text": "`...)
+	p.next = append(make([]byte, 0, pieceSize+len(ending)), `{"name": "`+name+`", "text": "`...) // no more: the journal keeps it
 	p.open = len(p.next)
 	p.next = append(p.next, text...)
 }
 
 // hand hands on a message whose content is whole but for its end.
 func (p *pieces) hand(content []byte) {
-	p.l.gate.message(stream.IOPub, [][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, `"}`...)})
+	p.l.gate.message(stream.IOPub, [][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, ending...)})
 }
 
 // End hands on what is left, and reports a message that was none.
@@ -94,7 +100,7 @@ func (p *pieces) rest() {
 		end = p.open + cutRaw(p.next[p.open:])
 	}
 	if end > p.open && !p.lost {
-		p.hand(p.next[:end])
+		p.hand(append(make([]byte, 0, end+len(ending)), p.next[:end]...)) // the journal keeps no room for more
 	}
 	p.next = nil
 }
