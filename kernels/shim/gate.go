@@ -117,12 +117,24 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	}
 }
 
-// stream takes text.
-func (g *gate) stream(e *execution, parts [][]byte) {
+// piece takes a part of a text that is too large for one message, and tells whether it has passed. If not, nobody looks at it any more.
+func (g *gate) piece(parts [][]byte) (passed bool) {
+	l, ok := readLabel(parts)
+	if !ok {
+		l.parent = ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replies.heard = true
+	return g.stream(g.execution(l.parent), parts)
+}
+
+// stream takes text, and tells whether it has passed as it is.
+func (g *gate) stream(e *execution, parts [][]byte) (passed bool) {
 	size := int64(len(parts[3]))
 	if g.passes(e, size) {
 		g.journal.patient(stream.IOPub, parts)
-		return
+		return true
 	}
 	kept := g.excerpt(e)
 	s := newSkim(kept.add)
@@ -132,6 +144,7 @@ func (g *gate) stream(e *execution, parts [][]byte) {
 	} else {
 		e.held.whole(size)
 	}
+	return false
 }
 
 // headRoom is how much of a message that does not pass whole may still pass. Only what reaches the limit is cut: a

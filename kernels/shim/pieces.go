@@ -47,7 +47,7 @@ func (p *pieces) Write(content []byte) (int, error) {
 func (p *pieces) add(text []byte) {
 	if p.next == nil {
 		name, ok := p.skim.named()
-		p.begin(name, nil)
+		p.begin(name)
 		p.lost = p.lost || !ok
 	}
 	if p.lost {
@@ -57,24 +57,25 @@ func (p *pieces) add(text []byte) {
 		n := min(len(text), pieceSize-len(p.next))
 		p.next = append(p.next, text[:n]...)
 		if text = text[n:]; len(p.next) == pieceSize {
-			content := p.next
-			cut := p.open + cutRaw(content[p.open:])
-			p.begin(string(p.skim.name), content[cut:])
-			p.hand(content[:cut])
+			cut := p.open + cutRaw(p.next[p.open:])
+			rest := bytes.Clone(p.next[cut:])
+			if p.hand(p.next[:cut]) {
+				p.begin(string(p.skim.name))
+			}
+			p.next = append(p.next[:p.open], rest...)
 		}
 	}
 }
 
-// begin begins the content of a message that other text will be added to.
-func (p *pieces) begin(name string, text []byte) {
+// begin begins the content of a message that text will be added to.
+func (p *pieces) begin(name string) {
 	p.next = append(make([]byte, 0, pieceSize+len(ending)), `{"name": "`+name+`", "text": "`...) // no more: the journal keeps it
 	p.open = len(p.next)
-	p.next = append(p.next, text...)
 }
 
-// hand hands on a message whose content is whole but for its end.
-func (p *pieces) hand(content []byte) {
-	p.l.gate.message(stream.IOPub, [][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, ending...)})
+// hand hands on a message whose content is whole but for its end, and tells whether that is in use from now on.
+func (p *pieces) hand(content []byte) (kept bool) {
+	return p.l.gate.piece([][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, ending...)})
 }
 
 // End hands on what is left, and reports a message that was none.
