@@ -56,7 +56,9 @@ func TestSessionsAreLive(t *testing.T) {
 	p.untilText("tr[data-id=survey] .state", "busy")
 	p.until("!['0:00', '', undefined].includes(document.querySelector('tr[data-id=survey] time[data-show=elapsed]')?.textContent)")
 	press := func(action string) { // a click may come when the row has just been replaced
-		eval[bool](p, "(document.querySelector('tr[data-id=survey] [data-act="+action+"]').click(), true)")
+		button := "document.querySelector('tr[data-id=survey] [data-act=" + action + "]')"
+		p.until(button + " !== null")
+		eval[bool](p, "("+button+".click(), true)")
 	}
 	press("interrupt")
 	p.untilText("tr[data-id=survey] .state", "idle")
