@@ -106,7 +106,7 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 	case ch == stream.Shell:
 		g.reply(l, parts)
 	case ch == stream.IOPub && l.msgType == "stream":
-		g.stream(g.execution(l.parent), parts)
+		g.stream(g.execution(l.parent), parts, nil)
 	case ch == stream.IOPub && isShown(l):
 		g.output(g.execution(l.parent), parts)
 	default:
@@ -118,7 +118,8 @@ func (g *gate) message(ch stream.Channel, parts [][]byte) {
 }
 
 // piece takes a part of a text that is too large for one message, and tells whether it has passed. If not, nobody looks at it any more.
-func (g *gate) piece(parts [][]byte) (passed bool) {
+// What is held back of it is decoded into a buffer of the caller's.
+func (g *gate) piece(parts [][]byte, decoded *[]byte) (passed bool) {
 	l, ok := readLabel(parts)
 	if !ok {
 		l.parent = ""
@@ -126,19 +127,28 @@ func (g *gate) piece(parts [][]byte) (passed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.replies.heard = true
-	return g.stream(g.execution(l.parent), parts)
+	return g.stream(g.execution(l.parent), parts, decoded)
 }
 
-// stream takes text, and tells whether it has passed as it is.
-func (g *gate) stream(e *execution, parts [][]byte) (passed bool) {
+// stream takes text, and tells whether it has passed as it is. Of a long one, what is held back is gathered in decoded first: line by line
+// its end would grow, and leave more garbage than it has text.
+func (g *gate) stream(e *execution, parts [][]byte, decoded *[]byte) (passed bool) {
 	size := int64(len(parts[3]))
 	if g.passes(e, size) {
 		g.journal.patient(stream.IOPub, parts)
 		return true
 	}
 	kept := g.excerpt(e)
-	s := newSkim(kept.add)
+	keep := kept.add
+	if decoded != nil {
+		*decoded = (*decoded)[:0]
+		keep = func(text []byte) { *decoded = append(*decoded, text...) }
+	}
+	s := newSkim(keep)
 	_, _ = s.Write(parts[3])
+	if decoded != nil {
+		kept.add(*decoded)
+	}
 	if name, ok := s.stream(); ok {
 		g.hold(e, parts, name, kept)
 	} else {

@@ -26,6 +26,7 @@ type pieces struct {
 	skim  *skim
 	next  []byte // content of the next message: its opening, and text that has not been handed on
 	open  int    // how long the opening is
+	text  []byte // of a piece that is held back, decoded
 	size  int64  // of the large message's content so far
 	lost  bool   // there was text before the stream's name
 }
@@ -75,7 +76,7 @@ func (p *pieces) begin(name string) {
 
 // hand hands on a message whose content is whole but for its end, and tells whether that is in use from now on.
 func (p *pieces) hand(content []byte) (kept bool) {
-	return p.l.gate.piece([][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, ending...)})
+	return p.l.gate.piece([][]byte{p.parts[0], p.parts[1], p.parts[2], append(content, ending...)}, &p.text)
 }
 
 // End hands on what is left, and reports a message that was none.
@@ -103,7 +104,7 @@ func (p *pieces) rest() {
 	if end > p.open && !p.lost {
 		p.hand(append(make([]byte, 0, end+len(ending)), p.next[:end]...)) // the journal keeps no room for more
 	}
-	p.next = nil
+	p.next, p.text = nil, nil
 }
 
 // cutRaw returns where the text of a JSON string, which begins with text, can be cut: behind most of it, and within neither a character,
