@@ -164,18 +164,7 @@ func (b *budget) takes(out kernels.Output) bool {
 
 // pull applies what there is of a cell behind what was read, within a budget, and tells whether there may be more.
 func (s *shown) pull(e *sessions.Execution, may *budget) (more bool) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for out, err := range e.OutputsFrom(now, s.next) {
-		if err != nil {
-			break
-		}
-		if !may.takes(out.Output) {
-			return true
-		}
-		s.add(out)
-	}
-	for _, out := range e.LateFrom(s.next) {
+	for out := range soFar(e, s.next) {
 		if !may.takes(out.Output) {
 			return true
 		}

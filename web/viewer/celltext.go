@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
 	"slices"
@@ -32,29 +33,39 @@ func (v *Viewer) cellText(w http.ResponseWriter, r *http.Request, who visit) err
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": r.PathValue("id") + "-" + e.ID() + ".txt"}))
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Security-Policy", rawPolicy)
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
 	to := patientWriter{w, http.NewResponseController(w)}
 	defer to.end()
-	next := 0
-	for out, err := range e.OutputsFrom(now, 0) {
-		if err != nil {
-			break // that is all so far, or why the cell failed
-		}
+	for out := range soFar(e, 0) {
 		if _, err := io.WriteString(to, textOf(out.Output)); err != nil {
 			return nil // the browser has gone away
-		}
-		next = out.Next
-	}
-	for _, out := range e.LateFrom(next) {
-		if _, err := io.WriteString(to, textOf(out.Output)); err != nil {
-			return nil
 		}
 	}
 	if info := e.Info(); info.Phase == sessions.PhaseEnded && info.Err != nil {
 		_, _ = io.WriteString(to, "\n… "+bodyForPeople(info.Err).Message+" …\n")
 	}
 	return nil
+}
+
+// soFar are the outputs that a cell has now, from one on, those of its threads that came behind its end last. Why it failed, if it
+// did, is not among them.
+func soFar(e *sessions.Execution, from int) iter.Seq[sessions.Numbered] {
+	return func(yield func(sessions.Numbered) bool) {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		for out, err := range e.OutputsFrom(now, from) {
+			if err != nil {
+				break
+			}
+			if from = out.Next; !yield(out) {
+				return
+			}
+		}
+		for _, out := range e.LateFrom(from) {
+			if !yield(out) {
+				return
+			}
+		}
+	}
 }
 
 const (

@@ -58,22 +58,13 @@ func cellHas(e *sessions.Execution, wanted string) bool {
 	if info := e.Info(); strings.Contains(strings.ToLower(info.Title()), wanted) || strings.Contains(strings.ToLower(info.Code), wanted) {
 		return true
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
 	var text strings.Builder
 	may := budget{outputs: maxCellOutputs, bytes: maxCellBytes}
-	next := 0
-	for out, err := range e.OutputsFrom(now, 0) {
-		if err != nil || !may.takes(out.Output) {
+	for out := range soFar(e, 0) {
+		if !may.takes(out.Output) {
 			break
 		}
 		text.WriteString(textOf(out.Output))
-		next = out.Next
-	}
-	for _, out := range e.LateFrom(next) {
-		if may.takes(out.Output) {
-			text.WriteString(textOf(out.Output))
-		}
 	}
 	return strings.Contains(strings.ToLower(colours.ReplaceAllString(text.String(), "")), wanted)
 }
