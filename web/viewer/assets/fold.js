@@ -13,9 +13,6 @@ export async function refold(item, base) {
   item.querySelector('.unfold')?.scrollIntoView({block: 'nearest'});
 }
 
-// refill shows something else in an item, beside the button that copies it.
-export const refill = (item, html) => item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy'));
-
 async function bring(item, base, how) {
   const {n} = item.closest('.cell').dataset;
   const {html} = await attempt(() => get(`${base}/${n}/items/${item.dataset.key}${how}`)) ?? {};
@@ -23,7 +20,7 @@ async function bring(item, base, how) {
   const top = item.getBoundingClientRect().top, held = item.contains(document.activeElement), read = item.querySelector('.unfolded')?.scrollTop ?? 0;
   if (how) delete item.dataset.whole;
   else item.dataset.whole = '';
-  refill(item, html);
+  item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy'));
   const box = item.querySelector('.unfolded');
   if (box) box.scrollTop = read;
   if (held) (box ?? item.querySelector('.unfold'))?.focus({preventScroll: true});
