@@ -124,14 +124,7 @@ func runOf(i sessions.ExecutionInfo) notebook.Run {
 
 // addOutputs adds what a cell has produced by now: its late output too, because it is that cell's.
 func addOutputs(b *notebook.Builder, e *sessions.Execution) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for out, err := range e.OutputsFrom(now, 0) {
-		if err == nil {
-			b.Output(out.Output)
-		}
-	}
-	for _, out := range e.LateFrom(0) {
+	for out := range e.SoFar(0) {
 		b.Output(out.Output)
 	}
 }

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -27,15 +26,7 @@ func (p page) last() bool { return p.next >= p.total }
 func (s *service) readPage(e *sessions.Execution, offset, size int64) page {
 	t := transcript{at: place{session: e.SessionID(), execution: e.Number(), shift: shiftOf(e.Number(), e.Info().Result)}, from: offset, to: offset + size}
 	t.screen.out = t.take
-	now, cancel := context.WithCancel(context.Background())
-	cancel() // what there is, without waiting
-	var end int
-	for out, err := range e.OutputsFrom(now, 0) {
-		if end = out.Next; err == nil {
-			t.add(out)
-		}
-	}
-	for _, out := range e.LateFrom(end) {
+	for out := range e.SoFar(0) {
 		t.add(out)
 	}
 	t.screen.flush()

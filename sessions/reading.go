@@ -78,6 +78,28 @@ func (e *Execution) LateFrom(from int) []Numbered {
 	}
 }
 
+// SoFar yields the outputs that there are now, from an index on (see OutputsFrom), what came after the cell's end last. It waits for
+// nothing, and why the cell failed, if it did, is not among them.
+func (e *Execution) SoFar(from int) iter.Seq[Numbered] {
+	return func(yield func(Numbered) bool) {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		for out, err := range e.OutputsFrom(now, from) {
+			if err != nil {
+				break
+			}
+			if from = out.Next; !yield(out) {
+				return
+			}
+		}
+		for _, out := range e.LateFrom(from) {
+			if !yield(out) {
+				return
+			}
+		}
+	}
+}
+
 func (e *Execution) over() bool {
 	select {
 	case <-e.done:

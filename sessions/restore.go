@@ -358,10 +358,8 @@ func (m *Manager) asked(ctx context.Context, o Owner, id string, number int) boo
 
 // asks tells whether the cell has asked for input so far.
 func (e *Execution) asks() bool {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for out, err := range e.OutputsFrom(now, 0) {
-		if err == nil && out.Kind == kernels.OutputInput {
+	for out := range e.SoFar(0) {
+		if out.Kind == kernels.OutputInput {
 			return true
 		}
 	}

@@ -164,7 +164,7 @@ func (b *budget) takes(out kernels.Output) bool {
 
 // pull applies what there is of a cell behind what was read, within a budget, and tells whether there may be more.
 func (s *shown) pull(e *sessions.Execution, may *budget) (more bool) {
-	for out := range soFar(e, s.next) {
+	for out := range e.SoFar(s.next) {
 		if !may.takes(out.Output) {
 			return true
 		}

@@ -1,11 +1,9 @@
 package viewer
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"mime"
 	"net/http"
 	"slices"
@@ -35,7 +33,7 @@ func (v *Viewer) cellText(w http.ResponseWriter, r *http.Request, who visit) err
 	h.Set("Content-Security-Policy", rawPolicy)
 	to := patientWriter{w, http.NewResponseController(w)}
 	defer to.end()
-	for out := range soFar(e, 0) {
+	for out := range e.SoFar(0) {
 		if _, err := io.WriteString(to, textOf(out.Output)); err != nil {
 			return nil // the browser has gone away
 		}
@@ -44,28 +42,6 @@ func (v *Viewer) cellText(w http.ResponseWriter, r *http.Request, who visit) err
 		_, _ = io.WriteString(to, "\n… "+bodyForPeople(info.Err).Message+" …\n")
 	}
 	return nil
-}
-
-// soFar are the outputs that a cell has now, from one on, those of its threads that came behind its end last. Why it failed, if it
-// did, is not among them.
-func soFar(e *sessions.Execution, from int) iter.Seq[sessions.Numbered] {
-	return func(yield func(sessions.Numbered) bool) {
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		for out, err := range e.OutputsFrom(now, from) {
-			if err != nil {
-				break
-			}
-			if from = out.Next; !yield(out) {
-				return
-			}
-		}
-		for _, out := range e.LateFrom(from) {
-			if !yield(out) {
-				return
-			}
-		}
-	}
 }
 
 const (

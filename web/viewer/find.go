@@ -60,7 +60,7 @@ func cellHas(e *sessions.Execution, wanted string) bool {
 	}
 	var text strings.Builder
 	may := budget{outputs: maxCellOutputs, bytes: maxCellBytes}
-	for out := range soFar(e, 0) {
+	for out := range e.SoFar(0) {
 		if !may.takes(out.Output) {
 			break
 		}
