@@ -15,10 +15,12 @@ import (
 	"cellblock/kernels"
 )
 
-// Links gives the addresses at which an output's forms are served: Raw one MIME type as it is, Frame the document of FrameOf.
-type Links interface {
+// Page is where an output is shown. Raw and Frame are the addresses at which its forms are served, one MIME type as it is and the
+// document of FrameOf; Text is how the page shows a plain text, of which it may fold a part.
+type Page interface {
 	Raw(mime string) string
 	Frame() string
+	Text(text string) template.HTML
 }
 
 // pictures are the images that browsers show, the best first.
@@ -28,42 +30,25 @@ var pictures = []string{"image/svg+xml", "image/png", "image/jpeg", "image/webp"
 func IsPicture(mime string) bool { return slices.Contains(pictures, mime) }
 
 // Bundle is what a display or a result shows: its richest form.
-func Bundle(out kernels.Output, links Links) template.HTML {
+func Bundle(out kernels.Output, page Page) template.HTML {
 	if isPlace(out) {
 		return ""
 	}
 	if made, ok := libraryForm(out); ok {
 		return made
 	}
-	if made, ok := shownHTML(out, links); ok {
+	if made, ok := shownHTML(out, page); ok {
 		return made
 	}
 	for _, mime := range pictures {
 		if _, ok := out.Data[mime]; ok {
-			return picture(mime, out, links)
+			return picture(mime, out, page)
 		}
 	}
-	if made, ok := textForm(out); ok {
+	if made, ok := textForm(out, page); ok {
 		return made
 	}
-	return other(out, links)
-}
-
-// PlainText is the text of an output that Bundle shows as one; false where there is a form that says more.
-func PlainText(out kernels.Output) (string, bool) {
-	raw, ok := out.Data["text/plain"]
-	if !ok || isPlace(out) || needsFrame(out.Data) || chart(out.Data) != "" {
-		return "", false
-	}
-	if _, ok := libraryForm(out); ok {
-		return "", false
-	}
-	for _, mime := range append([]string{"text/markdown", "text/latex", "application/json"}, pictures...) {
-		if _, ok := out.Data[mime]; ok {
-			return "", false
-		}
-	}
-	return textOf(raw), true
+	return other(out, page)
 }
 
 // ByAddress tells whether Bundle shows no more of an output than an address of it, or its size, however large it is.
@@ -94,18 +79,18 @@ func leastText(raw json.RawMessage) int {
 }
 
 // shownHTML is the form of a bundle that is HTML or a script, if it has one that shows something.
-func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
+func shownHTML(out kernels.Output, page Page) (template.HTML, bool) {
 	if !needsFrame(out.Data) {
 		return "", false
 	}
 	if framed(out.Data) {
-		return template.HTML(frame(links.Frame())), true
+		return template.HTML(frame(page.Frame())), true
 	}
 	source := textOf(out.Data["text/html"])
 	made, ok := HTML(source)
 	switch {
 	case !ok:
-		made = template.HTML(frame(links.Frame()))
+		made = template.HTML(frame(page.Frame()))
 	case strings.TrimSpace(source) == "":
 		return "", false
 	}
@@ -113,7 +98,7 @@ func shownHTML(out kernels.Output, links Links) (template.HTML, bool) {
 }
 
 // textForm is the form of a bundle that is a text of some kind.
-func textForm(out kernels.Output) (template.HTML, bool) {
+func textForm(out kernels.Output, page Page) (template.HTML, bool) {
 	if raw, ok := out.Data["text/markdown"]; ok {
 		return Markdown(textOf(raw)), true
 	}
@@ -127,8 +112,8 @@ func textForm(out kernels.Output) (template.HTML, bool) {
 		return remark("A chart for a notebook program ("+mime+"), which has no HTML of its own. It can be had as HTML: Plotly with pio.renderers.default = \"notebook\", "+
 			"Altair with alt.renderers.enable(\"html\", inline=True).") + JSON(out.Data[mime]), true
 	}
-	if raw, ok := out.Data["text/plain"]; ok { // which may be folded, instead: PlainText
-		return `<pre class="text">` + joined(Terminal(textOf(raw))) + `</pre>`, true
+	if raw, ok := out.Data["text/plain"]; ok {
+		return page.Text(textOf(raw)), true
 	}
 	return "", false
 }
@@ -144,11 +129,11 @@ func chart(data map[string]json.RawMessage) string {
 }
 
 // picture is an image that opens when one clicks on it, and can be downloaded. What it shows is said by the text beside it.
-func picture(mime string, out kernels.Output, links Links) template.HTML {
+func picture(mime string, out kernels.Output, page Page) template.HTML {
 	if why := noPicture(mime, out.Data[mime]); why != "" {
 		return remark("This picture cannot be shown: " + why + ".")
 	}
-	address := html.EscapeString(links.Raw(mime))
+	address := html.EscapeString(page.Raw(mime))
 	alt, _ := clip(strings.TrimSpace(textOf(out.Data["text/plain"])), 200)
 	if alt == "" || strings.HasPrefix(alt, "<") {
 		alt = "Picture made by the cell"
@@ -218,7 +203,7 @@ func measures(metadata json.RawMessage, mime string) string {
 }
 
 // other is a bundle of which nothing can be shown.
-func other(out kernels.Output, links Links) template.HTML {
+func other(out kernels.Output, page Page) template.HTML {
 	if len(out.Data) == 0 {
 		return ""
 	}
@@ -231,7 +216,7 @@ func other(out kernels.Output, links Links) template.HTML {
 	b.WriteString(`<p class="remark">Nothing of this output can be shown here:`)
 	for _, mime := range mimes[:min(len(mimes), 20)] {
 		name, _ := clip(mime, 100)
-		b.WriteString(` <a download href="` + html.EscapeString(links.Raw(mime)) + `">` + html.EscapeString(name) + `</a> (` + words.Bytes(int64(len(out.Data[mime]))) + `)`)
+		b.WriteString(` <a download href="` + html.EscapeString(page.Raw(mime)) + `">` + html.EscapeString(name) + `</a> (` + words.Bytes(int64(len(out.Data[mime]))) + `)`)
 	}
 	return template.HTML(b.String() + `</p>`)
 }

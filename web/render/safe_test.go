@@ -83,11 +83,14 @@ func safeLink(address string) bool {
 	return !strings.ContainsAny(address, ":")
 }
 
-// there are addresses for tests.
+// there is a page for tests.
 type there struct{}
 
 func (there) Raw(mime string) string { return "/there/raw?mime=" + template.URLQueryEscaper(mime) }
 func (there) Frame() string          { return "/there/frame" }
+func (there) Text(text string) template.HTML {
+	return `<pre class="text">` + joined(Terminal(text)) + `</pre>`
+}
 
 // attacks are texts that try to become something else.
 var attacks = []string{

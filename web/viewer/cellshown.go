@@ -173,7 +173,7 @@ func (s *shown) put(n sessions.Numbered, kind string) *item {
 func (s *shown) fill(it *item, out kernels.Output, number, index int) {
 	it.out, it.made, it.number, it.index = out, "", number, index
 	if render.ByAddress(out) {
-		it.out, it.made = kernels.Output{}, render.Bundle(out, outputLinks{s.session, number, index})
+		it.out, it.made = kernels.Output{}, render.Bundle(out, s.place(number, index))
 	}
 }
 
@@ -292,12 +292,7 @@ func (s *shown) html(it *item) template.HTML {
 	case it.out.Error != nil:
 		return s.failed(*it.out.Error)
 	}
-	if text, ok := render.PlainText(it.out); ok {
-		folded := foldedText{all: s.all}
-		folded.add(text)
-		return folded.html(textAddress(s.session, s.number))
-	}
-	return render.Bundle(it.out, outputLinks{s.session, it.number, it.index})
+	return render.Bundle(it.out, s.place(it.number, it.index))
 }
 
 // failed is an error, with what the model is told to do about it.
@@ -321,18 +316,29 @@ func prompted(prompt kernels.Output, answer *kernels.Output) template.HTML {
 	return template.HTML(made + `</pre>`)
 }
 
-// outputLinks are the addresses of one output.
-type outputLinks struct {
+// place is where an output stands: its session, the cell that made it, and its index there.
+type place struct {
 	session       string
 	number, index int
+	all           bool // its text is not folded
 }
 
-func (l outputLinks) base() string {
-	return fmt.Sprintf("/s/%s/cells/%d/outputs/%d", l.session, l.number, l.index)
+func (s *shown) place(number, index int) place {
+	return place{session: s.session, number: number, index: index, all: s.all}
 }
 
-func (l outputLinks) Raw(mime string) string {
-	return l.base() + "?mime=" + template.URLQueryEscaper(mime)
+func (p place) base() string {
+	return fmt.Sprintf("/s/%s/cells/%d/outputs/%d", p.session, p.number, p.index)
 }
 
-func (l outputLinks) Frame() string { return l.base() + "/frame" }
+func (p place) Raw(mime string) string {
+	return p.base() + "?mime=" + template.URLQueryEscaper(mime)
+}
+
+func (p place) Frame() string { return p.base() + "/frame" }
+
+func (p place) Text(text string) template.HTML {
+	folded := foldedText{all: p.all}
+	folded.add(text)
+	return folded.html(textAddress(p.session, p.number))
+}

@@ -5,7 +5,7 @@ import {fragment, element} from './fragment.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
 import {unfold, refold} from './fold.js';
-import {copy} from './copy.js';
+import {copy, setItem} from './copy.js';
 import {enlarge} from './lightbox.js';
 import {sayBroken} from './broken.js';
 import {attempt} from './toast.js';
@@ -195,7 +195,7 @@ const told = {
   },
   display({display, html}) {
     for (const item of list.querySelectorAll(`[data-display="${CSS.escape(display)}"]`)) {
-      keep(item.closest('.cell'), () => item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy')), () => item.closest('.cell'));
+      keep(item.closest('.cell'), () => setItem(item, html), () => item.closest('.cell'));
     }
   },
 };

@@ -20,6 +20,9 @@ export const copy = (button, base) => attempt(async () => {
   }, shown);
 });
 
+// setItem gives an item of a cell other content; the button that copies it stays.
+export const setItem = (item, html) => item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy'));
+
 // textBeside is the code of a cell, or a text of its outputs: all of it, also where it is folded.
 async function textBeside(button, base) {
   const item = button.closest('.item');

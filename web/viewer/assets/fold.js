@@ -1,6 +1,6 @@
 // A long text is folded: its first and its last lines stand for it. Unfolded it has a box of its own, with whatever was in the window
 // where it was.
-import {fragment} from './fragment.js';
+import {setItem} from './copy.js';
 import {get} from './send.js';
 import {attempt} from './toast.js';
 
@@ -20,7 +20,7 @@ async function bring(item, base, how) {
   const top = item.getBoundingClientRect().top, held = item.contains(document.activeElement), read = item.querySelector('.unfolded')?.scrollTop ?? 0;
   if (how) delete item.dataset.whole;
   else item.dataset.whole = '';
-  item.replaceChildren(fragment(html), ...item.querySelectorAll(':scope > .copy'));
+  setItem(item, html);
   const box = item.querySelector('.unfolded');
   if (box) box.scrollTop = read;
   if (held) (box ?? item.querySelector('.unfold'))?.focus({preventScroll: true});
