@@ -170,8 +170,11 @@ func (e *entry) load() (state, error) {
 	if st.Version != stateVersion {
 		return state{}, fmt.Errorf("state of kernel %s: version %d, this program writes %d", e.id, st.Version, stateVersion)
 	}
-	if inode, err := e.inode(); err != nil || st.Inode != 0 && inode != st.Inode {
-		return state{}, errors.Join(err, fmt.Errorf("state of kernel %s: %w", e.id, errCopied))
+	switch inode, err := e.inode(); {
+	case err != nil:
+		return state{}, fmt.Errorf("state of kernel %s: %w", e.id, err)
+	case st.Inode != 0 && inode != st.Inode:
+		return state{}, fmt.Errorf("state of kernel %s: %w", e.id, errCopied)
 	}
 	st.Inode = 0 // which is the file's alone
 	return st, nil
