@@ -87,6 +87,7 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"of Sys.sleep()", "Sys.sleep('a')", "[stderr]\nWarning message in Sys.sleep(\"a\"):\n“NAs introduced by coercion”\nError in Sys.sleep(\"a\"): invalid 'time' value"},
 		{"to files", "cat('a', 'b\n', file = 'printed', sep = '-'); cat('c\n', file = 'printed', append = TRUE); cat(readLines('printed'), sep = '|', fill = TRUE)", "a-b|c"},
 		{"what is captured", "x <- capture.output({ cat('one\n'); Sys.sleep(0.2); cat('two\n') }); x", "[1] \"one\" \"two\""},
+		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 	})
 	// What was printed when a cell is interrupted, also by an expression that never ends.
 	for name, code := range map[string]string{
@@ -105,6 +106,12 @@ func TestRealErrorsOfR(t *testing.T) {
 	} {
 		if got := run(code, "timeout_seconds", 1).String(); !strings.Contains(got, "loading") || !strings.Contains(got, "fitting") {
 			t.Errorf("%s, and is interrupted:\n%s", name, got)
+		}
+	}
+	for of, said := range map[string]string{"500": "evaluation nested too deeply", "5e5": "too close to the limit"} {
+		got := run("options(expressions = " + of + "); f <- function(n) f(n + 1)\nf(1)\ncat('went on')").String()
+		if strings.Count(got, said) != 1 || strings.Contains(got, "went on") {
+			t.Errorf("calls without end, of which R allows %s:\n%s", of, got)
 		}
 	}
 	if got := run("stop(strrep('x', 20000))").String(); len(got) > 2*maxMessage || strings.Count(got, "Error") != 1 {

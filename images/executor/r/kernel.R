@@ -141,6 +141,22 @@ local({
     withCallingHandlers(evaluate::evaluate(..., filename = cell), interrupt = function(condition) hand_on(0))
   }, parent.env(asNamespace("IRkernel")))
 
+  # evaluate takes the expressions of one line for one: an older one goes on with the rest of the line after an error, and shows the value
+  # before it once more. It also loses an error for which R has no stack left to call its handler: that one is raised anew, above the calls.
+  parse_all <- evaluate::parse_all
+  replace_in_env("parse_all", function(...) {
+    parsed <- parse_all(...)
+    count <- lengths(parsed$expr)
+    if (all(count < 2)) return(parsed)
+    one_by_one <- lapply(parsed$expr, function(exprs) if (length(exprs) < 2) list(exprs) else lapply(seq_along(exprs), function(i) exprs[i]))
+    data.frame(src = rep(parsed$src, pmax(count, 1)), expr = I(unlist(one_by_one, recursive = FALSE)))
+  }, asNamespace("evaluate"))
+  if (exists("eval_with_user_handlers", asNamespace("evaluate"), inherits = FALSE)) {
+    eval_expression <- get("eval_with_user_handlers", asNamespace("evaluate"))
+    raise_anew <- function(...) tryCatch(eval_expression(...), stackOverflowError = stop)
+    replace_in_env("eval_with_user_handlers", raise_anew, asNamespace("evaluate"))
+  }
+
   # A newer evaluate drops what tells the lines of a cell.
   if (exists("removeSource", parent.env(asNamespace("evaluate")), inherits = FALSE)) {
     replace_in_env("removeSource", identity, parent.env(asNamespace("evaluate")))
