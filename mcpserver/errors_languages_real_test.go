@@ -68,7 +68,7 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a function that calls itself", "f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nf(50)", "Cell In[6], line 1, in f(50)\n" +
 			"----> 1 f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nCell In[6], line 1, in f(n - 1)\n" +
 			"----> 1 f <- function(n) if (n == 0) stop('deep') else f(n - 1)\n[... 49 more calls like this one ...]\nError in f(n - 1): deep"},
-		{"a warning", "f <- function() { warning('take care'); c(1.5, NA) }\nf()", "[stderr]\nWarning message in f():\n“take care”\n[1] 1.5  NA"},
+		{"a warning", "f <- function() { warning('take care'); c(1.5, NA) }\nf()", "[stderr] Warning in f(): take care\n[1] 1.5  NA"},
 		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
 		{"no package", "library(nothere)", "Error in library(nothere): there is no package called ‘nothere’\nHint: nothere is not installed, and the kernel has no network to install it: " +
 			"use what is there (rownames(installed.packages()) lists it). Other packages are installed on the server's host, by its operator."},
@@ -76,7 +76,7 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"it steps through nothing later", "for (i in 1:2) print(i + y)", "[1] 3\n[1] 4"},
 		{"nor does debug()", "f <- function(x) { y <- x + 1; y * 2 }; debug(f); f(1); debugonce(f)",
 			"[stderr] debug() is passed over: nobody can answer it here\n[1] 4\n[stderr] debugonce() is passed over: nobody can answer it here"},
-		{"a file that is not there", "readRDS('nothere.rds')", "[stderr]\nWarning message in gzfile(file, \"rb\"):\n“cannot open compressed file 'nothere.rds', probable reason 'No such file or directory'”\n" +
+		{"a file that is not there", "readRDS('nothere.rds')", "[stderr] Warning in gzfile(file, \"rb\"): cannot open compressed file 'nothere.rds', probable reason 'No such file or directory'\n" +
 			"Error in gzfile(file, \"rb\"): cannot open the connection\nHint: " + filesHint("list.files()")},
 		{"an error of the user's", "stop(\"cannot open file 'x': No such file or directory\")", "Error: cannot open file 'x': No such file or directory"},
 		{"what programs print", "status <- system('echo out; echo err >&2; exit 3'); status\nsystem2('echo', c('a', 'b'))\nsystem('echo c', intern = TRUE)",
@@ -84,9 +84,12 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
 		{"of cat()", "f <- function(x) cat(x)\nf(list(1, list(2)))", "Cell In[18], line 1, in f(list(1, list(2)))\n----> 1 f <- function(x) cat(x)\nError in cat(x): argument 1 (type 'list') cannot be handled by 'cat'"},
-		{"of Sys.sleep()", "Sys.sleep('a')", "[stderr]\nWarning message in Sys.sleep(\"a\"):\n“NAs introduced by coercion”\nError in Sys.sleep(\"a\"): invalid 'time' value"},
+		{"of Sys.sleep()", "Sys.sleep('a')", "[stderr] Warning in Sys.sleep(\"a\"): NAs introduced by coercion\nError in Sys.sleep(\"a\"): invalid 'time' value"},
 		{"to files", "cat('a', 'b\n', file = 'printed', sep = '-'); cat('c\n', file = 'printed', append = TRUE); cat(readLines('printed'), sep = '|', fill = TRUE)", "a-b|c"},
 		{"what is captured", "x <- capture.output({ cat('one\n'); Sys.sleep(0.2); cat('two\n') }); x", "[1] \"one\" \"two\""},
+		{"warnings of the cell itself", "for (i in 1:2) warning('thing ', i)\nwarning('once', call. = FALSE)", "[stderr]\nWarning: thing 1\nWarning: thing 2\nWarning: once"},
+		{"messages", "message('a'); message('b', appendLF = FALSE); message('c'); rlang::inform('d'); message('e')", "[stderr]\na\nbc\nd\ne"},
+		{"of rlang", "rlang::abort('broken', body = c(i = 'why'))", "Error: broken\nℹ why"},
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 	})
 	// What was printed when a cell is interrupted, also by an expression that never ends.

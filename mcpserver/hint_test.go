@@ -240,10 +240,10 @@ func TestHintOfRAndCSharp(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{
-		"[stderr]\nWarning message in file(file, \"rt\"):\n“cannot open file '/home/me/x.csv': No such file or directory”": "list.files()",
-		"Loading required package: abc\n“there is no package called ‘abc’”":                                                "abc is not installed",
-		"“package ‘lobstr’ is not available for this version of R":                                                         "Nothing can be installed",
-		"URL 'https://example.com/x.csv': status was 'Could not resolve hostname'":                                         "no network",
+		"[stderr] Warning in file(file, \"rt\"): cannot open file '/home/me/x.csv': No such file or directory": "list.files()",
+		"Loading required package: abc\n“there is no package called ‘abc’”":                                    "abc is not installed",
+		"“package ‘lobstr’ is not available for this version of R":                                             "Nothing can be installed",
+		"URL 'https://example.com/x.csv': status was 'Could not resolve hostname'":                             "no network",
 	} {
 		failed := &kernels.ExecError{Name: "ERROR", Value: "Error in file(file, \"rt\"): cannot open the connection"}
 		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, failed, bounds{manager: packages.Apt}); !strings.Contains(got, want) {

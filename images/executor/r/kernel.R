@@ -39,7 +39,20 @@ local({
   message_of <- function(text) {
     text <- sub("^Error in parse\\([^\n]*?\\): (?:<text>|Cell In\\[[0-9]+\\]):([0-9]+):([0-9]+): ([^\n]*)", "Error: \\3 (line \\1, column \\2)", text, perl = TRUE)
     text <- sub("^Error in eval\\(expr, envir[^)\n]*\\): ", "Error: ", text) # an older evaluate's
+    colours <- "(?:\033\\[[0-9;]*m)*"
+    text <- sub(sprintf("^(%1$sError[^\n]*:%1$s)\n%1$s!%1$s ", colours), "\\1 ", text, perl = TRUE) # rlang's
     sub("\\s+$", "", text)
+  }
+
+  # A warning is one line where R's own would be, without the call by which a cell is evaluated. A message has its line's end itself, but
+  # for rlang's; IRkernel would add an empty line.
+  tell_warning <- function(condition) {
+    call <- if (!is.null(conditionCall(condition))) deparse(conditionCall(condition), nlines = 1)[[1]]
+    where <- if (!is.null(call) && !startsWith(call, "eval(expr, envir")) paste(" in", call)
+    executor$stream(paste0("Warning", where, ": ", conditionMessage(condition), "\n"), "stderr")
+  }
+  tell_message <- function(condition) {
+    executor$stream(paste0(conditionMessage(condition), if (inherits(condition, "rlang_message")) "\n"), "stderr")
   }
 
   # repr's text of a table is made of strings, without a tibble's head, and does not tell the size of what it leaves out. A class that
@@ -136,9 +149,10 @@ local({
     })
     compiler::cmpfun(sleep)
   }))
-  replace_in_env("evaluate", function(...) {
+  replace_in_env("evaluate", function(..., output_handler) {
     cell <- sprintf("Cell In[%d]", executor$execution_count)
-    withCallingHandlers(evaluate::evaluate(..., filename = cell), interrupt = function(condition) hand_on(0))
+    if (!executor$is_silent()) output_handler[c("warning", "message")] <- list(tell_warning, tell_message)
+    withCallingHandlers(evaluate::evaluate(..., output_handler = output_handler, filename = cell), interrupt = function(condition) hand_on(0))
   }, parent.env(asNamespace("IRkernel")))
 
   # evaluate takes the expressions of one line for one: an older one goes on with the rest of the line after an error, and shows the value
