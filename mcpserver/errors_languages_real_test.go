@@ -90,6 +90,9 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"warnings of the cell itself", "for (i in 1:2) warning('thing ', i)\nwarning('once', call. = FALSE)", "[stderr]\nWarning: thing 1\nWarning: thing 2\nWarning: once"},
 		{"messages", "message('a'); message('b', appendLF = FALSE); message('c'); rlang::inform('d'); message('e')", "[stderr]\na\nbc\nd\ne"},
 		{"of rlang", "rlang::abort('broken', body = c(i = 'why'))", "Error: broken\nℹ why"},
+		{"a program that is not there", "system('nothere')", "[stderr] Warning in system(\"nothere\"): error in running command\nsh: 1: nothere: not found\n" +
+			"Hint: nothere is not installed. Programs are installed on the server's host, by its operator."},
+		{"a program that fails", "x <- system2('sh', c('-c', shQuote('exit 3')), stdout = TRUE)", "[stderr] Warning in system2(\"sh\", c(\"-c\", shQuote(\"exit 3\")), stdout = TRUE): running command ''sh' -c 'exit 3'' had status 3"},
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 	})
 	// What was printed when a cell is interrupted, also by an expression that never ends.

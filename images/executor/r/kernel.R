@@ -97,6 +97,14 @@ local({
     })
   })
 
+  # What base's functions say of a call that is made here is said of the user's own.
+  said_of <- function(call, value) {
+    tryCatch(withCallingHandlers(value, warning = function(w) {
+      warning(simpleWarning(conditionMessage(w), call))
+      invokeRestart("muffleWarning")
+    }), error = function(e) stop(simpleError(conditionMessage(e), call)))
+  }
+
   # What programs print would go to the kernel's own output, which is nobody's. It is shown when they have ended, or are stopped.
   showing <- function(run) {
     file <- tempfile("printed")
@@ -110,15 +118,19 @@ local({
   replace_in_package("base", "system", local({
     run <- base::system
     function(command, intern = FALSE, ignore.stdout = FALSE, ignore.stderr = FALSE, wait = TRUE, ...) {
-      if (isTRUE(intern) || !isTRUE(wait) || !is.character(command)) return(run(command, intern, ignore.stdout, ignore.stderr, wait, ...))
-      showing(function(file) run(paste0("exec >", file, " 2>&1\n", command), FALSE, ignore.stdout, ignore.stderr, TRUE, ...))
+      hidden <- isTRUE(intern) || !isTRUE(wait) || !is.character(command)
+      said_of(sys.call(), if (hidden) run(command, intern, ignore.stdout, ignore.stderr, wait, ...) else {
+        showing(function(file) run(paste0("exec >", file, " 2>&1; ", command), FALSE, ignore.stdout, ignore.stderr, TRUE, ...))
+      })
     }
   }))
   replace_in_package("base", "system2", local({
     run <- base::system2
     function(command, args = character(), stdout = "", stderr = "", stdin = "", input = NULL, env = character(), wait = TRUE, ...) {
-      if (!isTRUE(wait) || !identical(stdout, "")) return(run(command, args, stdout, stderr, stdin, input, env, wait, ...))
-      showing(function(file) run(command, args, file, if (identical(stderr, "")) file else stderr, stdin, input, env, TRUE, ...))
+      hidden <- !isTRUE(wait) || !identical(stdout, "")
+      said_of(sys.call(), if (hidden) run(command, args, stdout, stderr, stdin, input, env, wait, ...) else {
+        showing(function(file) run(command, args, file, if (identical(stderr, "")) file else stderr, stdin, input, env, TRUE, ...))
+      })
     }
   }))
 
