@@ -132,6 +132,9 @@ func TestRealTablesOfR(t *testing.T) {
 		!strings.Contains(got, "\n100000 100000\n# 100,000 rows × 1 columns") {
 		t.Error(got)
 	}
+	if got := run("x <- rnorm(1e6)\nx").String(); len(got) > maxValue+1000 || !strings.Contains(got, "left out here") || !strings.Contains(got, "omitted 995000 entries") {
+		t.Errorf("a long vector: %d bytes\n%.300s", len(got), got)
+	}
 	sayAll(t, run, []saying{
 		{"small", "data.frame(n = c(1.5, 20), s = c('a', NA))", "n    s\n1  1.5    a\n2 20.0 <NA>"},
 		{"one that prints itself", "print.own <- function(x, ...) cat('own, of', nrow(x), 'rows')\nstructure(data.frame(a = 1:100), class = c('own', 'data.frame'))", "own, of 100 rows"},

@@ -55,6 +55,14 @@ local({
     executor$stream(paste0(conditionMessage(condition), if (inherits(condition, "rlang_message")) "\n"), "stderr")
   }
 
+  # A value is the result of its expression and no display, which is told at greater length.
+  of_value <- FALSE
+  tell_value <- function(obj, visible) {
+    of_value <<- TRUE
+    on.exit(of_value <<- FALSE)
+    executor$handle_value(obj, visible)
+  }
+
   # repr's text of a table is made of strings, without a tibble's head, and does not tell the size of what it leaves out. A class that
   # prints itself does so here, too; of what else is large, the first and the last rows and columns are shown, and its size is told.
   prints_itself <- function(obj) {
@@ -82,6 +90,12 @@ local({
     paste(lines, collapse = "\n")
   }
   for (kind in c("data.frame", "data.table", "matrix")) registerS3method("repr_text", kind, table_text, asNamespace("repr"))
+  # Of more than so many elements the text would be cut anyway, and takes seconds to make.
+  registerS3method("repr_text", "default", function(obj, ...) {
+    before <- options(max.print = min(getOption("max.print"), 5000))
+    on.exit(options(before))
+    paste(capture.output(print(obj)), collapse = "\n")
+  }, asNamespace("repr"))
 
   # Nobody answers its prompt, and the end of input would have it step through whatever runs after it.
   replace_in_package("base", "browser", function(text = "", condition = NULL, expr = TRUE, skipCalls = 0L) {
@@ -163,7 +177,7 @@ local({
   }))
   replace_in_env("evaluate", function(..., output_handler) {
     cell <- sprintf("Cell In[%d]", executor$execution_count)
-    if (!executor$is_silent()) output_handler[c("warning", "message")] <- list(tell_warning, tell_message)
+    if (!executor$is_silent()) output_handler[c("warning", "message", "value")] <- list(tell_warning, tell_message, tell_value)
     withCallingHandlers(evaluate::evaluate(..., output_handler = output_handler, filename = cell), interrupt = function(condition) hand_on(0))
   }, parent.env(asNamespace("IRkernel")))
 
@@ -202,6 +216,10 @@ local({
     }
     for (one in content$payload) { # what a pager would show, as of ?lm, is output here
       if (identical(one$source, "page")) send("display_data", parent_msg, "iopub", list(data = one$data, metadata = setNames(list(), character())))
+    }
+    if (of_value && msg_type == "display_data") {
+      msg_type <- "execute_result"
+      content$execution_count <- executor$execution_count
     }
     send(msg_type, parent_msg, socket_name, content)
   }
