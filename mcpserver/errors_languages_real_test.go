@@ -95,6 +95,9 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a program that fails", "x <- system2('sh', c('-c', shQuote('exit 3')), stdout = TRUE)", "[stderr] Warning in system2(\"sh\", c(\"-c\", shQuote(\"exit 3\")), stdout = TRUE): running command ''sh' -c 'exit 3'' had status 3"},
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 	})
+	if got := run("plot(1); cat('before\\n'); if (TRUE) quit()\ncat('after\\n')").String(); !strings.Contains(got, "before\n") || strings.Contains(got, "after\n") || !strings.Contains(got, "kernel died") {
+		t.Errorf("quit() in the middle:\n%s", got)
+	}
 	// What was printed when a cell is interrupted, also by an expression that never ends.
 	for name, code := range map[string]string{
 		"it sleeps":   "for (i in 1:1000) { cat('line', i, '\\n'); Sys.sleep(0.05) }",

@@ -175,10 +175,18 @@ local({
     })
     compiler::cmpfun(sleep)
   }))
+  # quit() ends the kernel behind the cell: IRkernel's would let the cell go on until then.
+  quit <- function(...) {
+    executor$quit(...)
+    invokeRestart("cell_ends")
+  }
   replace_in_env("evaluate", function(..., output_handler) {
     cell <- sprintf("Cell In[%d]", executor$execution_count)
     if (!executor$is_silent()) output_handler[c("warning", "message", "value")] <- list(tell_warning, tell_message, tell_value)
-    withCallingHandlers(evaluate::evaluate(..., output_handler = output_handler, filename = cell), interrupt = function(condition) hand_on(0))
+    for (name in c("quit", "q")) replace_in_package("base", name, quit) # which execute() has replaced just before
+    withRestarts(cell_ends = function() NULL, withCallingHandlers(interrupt = function(condition) hand_on(0), {
+      evaluate::evaluate(..., output_handler = output_handler, filename = cell)
+    }))
   }, parent.env(asNamespace("IRkernel")))
 
   # evaluate takes the expressions of one line for one: an older one goes on with the rest of the line after an error, and shows the value
