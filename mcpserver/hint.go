@@ -30,7 +30,7 @@ var (
 const noScreen = "There is no screen here, and plots need none: leave the backend out and run %matplotlib inline, and figures are shown as pictures."
 
 // noNetwork is what programs print where there is no network, of which they make no exception.
-var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host",
+var noNetwork = []string{"name resolution", "Name or service not known", "Network is unreachable", "Could not resolve host", "Couldn't resolve host",
 	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
 	"Proxy response (403)", "(cellblock: ", egress.Unresolved, tunnelFailed}
 

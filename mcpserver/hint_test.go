@@ -244,6 +244,7 @@ func TestHintOfRAndCSharp(t *testing.T) {
 		"Loading required package: abc\n“there is no package called ‘abc’”":                                    "abc is not installed",
 		"“package ‘lobstr’ is not available for this version of R":                                             "Nothing can be installed",
 		"URL 'https://example.com/x.csv': status was 'Could not resolve hostname'":                             "no network",
+		"URL 'https://example.com/x.csv': status was 'Couldn't resolve host name'":                             "no network",
 	} {
 		failed := &kernels.ExecError{Name: "ERROR", Value: "Error in file(file, \"rt\"): cannot open the connection"}
 		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, failed, bounds{manager: packages.Apt}); !strings.Contains(got, want) {
