@@ -42,6 +42,11 @@ func TestBashCells(t *testing.T) {
 		{"while read -ru3 l; do echo $l; done 3<<<5; exec {fd}<<<6; while read -r -u $fd l; do echo $l; done; read -Q 2>/dev/null", "5\n6\n", "2"},
 		{"for i in {1..20}; do read line </dev/tty; done; echo $?", "1\n", ""},
 		{"python3 -c \"import getpass\ntry: getpass.getpass('')\nexcept EOFError: print('asked')\"", "asked\n", ""},
+		// What reads keys, as an editor, waits for no end, and is ended, also if it would stay without a terminal.
+		{"keys() { python3 -c \"import os, signal, tty\n$1\ntty.setraw(0)\nwhile os.read(0, 1): pass\" </dev/tty; }; keys; echo $?",
+			"\npython3 is ended: it waits for keys, and nobody can press any here\nHangup\n129\n", ""},
+		{"keys 'signal.signal(signal.SIGHUP, signal.SIG_IGN)'", "\npython3 is ended: it waits for keys, and nobody can press any here\nKilled\n", "137 (ended by signal 9)"},
+		{"unset -f keys", "", ""},
 		{"printf '%s\\n' first last >pages; more -5 pages; bash -c 'more <pages'", "first\nlast\nfirst\nlast\n", ""},
 		{"for i in 1 2; do echo $i; break; done; return 4", "1\n", "4"},
 		{"stty sane 2>/dev/null; echo 'line ends stay'", "line ends stay\n", ""},

@@ -45,6 +45,10 @@ HURRY = 0.03  # seconds that a message waits at most
 PACE = 32 << 20  # bytes a second
 BURST = 16 << 20
 
+# How often in turn a program is seen to read keys, as an editor does, until it is told that its terminal is gone, and until it is killed.
+HANG_UP_AT = 2
+KILL_AT = 4
+
 # Seconds after an interrupt until the programs that ignored it are asked to end, and until they are killed.
 TERM_AFTER = 2.0
 KILL_AFTER = 3.5
@@ -294,6 +298,16 @@ class Program:
                     members.append(int(name))
         return members
 
+    def reads_keys(self):
+        """Tells whether what runs takes single keys from the terminal, and no lines, which would have an end."""
+        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
+
+    @staticmethod
+    def name_of(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+            return f.read().strip()
+        return "the program"
+
     def signal_foreground(self, number):
         with contextlib.suppress(OSError):
             os.killpg(os.tcgetpgrp(self.master), number)
@@ -382,8 +396,11 @@ class TerminalKernel(Kernel):
 
     def wait(self, run):
         """Waits for the end of a run. One that was interrupted and goes on is ended with more and more force."""
+        looks = 0
         while not run.done.wait(0.5 if run.interrupted is None else 0.2):
             if run.interrupted is None:
+                looks = looks + 1 if self.program.reads_keys() else 0
+                self.refuse_keys(run, looks)
                 continue
             passed = time.monotonic() - run.interrupted
             self.nudge(run)
@@ -391,6 +408,15 @@ class TerminalKernel(Kernel):
                 self.program.force(signal.SIGKILL)
             elif passed > TERM_AFTER:
                 self.program.force(signal.SIGTERM)
+
+    def refuse_keys(self, run, looks):
+        """Ends programs of the foreground, an editor, that were seen so often to read keys, and says so."""
+        readers = self.program.foreground() if looks >= HANG_UP_AT else []
+        if not readers:
+            return
+        if looks == HANG_UP_AT and run.sink is None:
+            self.publish(f"\n{self.program.name_of(readers[-1])} is ended: it waits for keys, and nobody can press any here\n", run.parent)
+        self.program.force(signal.SIGKILL if looks >= KILL_AT else signal.SIGHUP)
 
     def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **_):
         reply = {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
