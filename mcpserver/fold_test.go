@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -151,6 +152,29 @@ func TestLongValue(t *testing.T) {
 	} {
 		if got := dump(render(out)); strings.Contains(got, "left out") {
 			t.Errorf("%s: something is left out", name)
+		}
+	}
+}
+
+// Of bytes that are no text only the ends are told, however they were printed, and all of them can be read. A text with a few such stays.
+func TestPrintedBytes(t *testing.T) {
+	random := make([]byte, 8000)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	for name, tt := range map[string]struct {
+		out    kernels.Output
+		binary bool
+	}{
+		"as Python writes them": {stdout(strings.ToValidUTF8(string(random), "\uFFFD")), true},
+		"as Bash has them":      {stdout(strings.Repeat(`\xff\x80Q`, 2000)), true},
+		"as a value's text":     {stdout(fmt.Sprintf("b'%s'", strings.Repeat(`\x00\x01abc`, 2000))), true},
+		"on stderr":             {stderr(strings.Repeat(`\xff\x80Q`, 2000)), true},
+		"few":                   {stdout(strings.Repeat(`\xff\x80Q`, 100)), false},
+		"a text of Latin-1":     {stdout(strings.Repeat("sch\uFFFDne Gr\uFFFD\uFFFDe aus der gro\uFFFDen Stadt, die ich nicht mehr gesehen habe und sehr vermisse\n", 100)), false},
+		"a text":                {stdout(strings.Repeat("0123456789", 1000)), false},
+	} {
+		blocks := render(tt.out)
+		if n, _ := chars(blocks); tt.binary && (n > maxBinary+200 || len(blocks) != 1) || strings.Contains(dump(blocks), "left out here") != tt.binary {
+			t.Errorf("%s: it is told as %d characters in %d blocks", name, n, len(blocks))
 		}
 	}
 }

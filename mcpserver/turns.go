@@ -1,6 +1,9 @@
 package mcpserver
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // maxTurns is how many turns of stdout and stderr have a block each. More of them are the lines of one, where a stream's mark
 // stands wherever it begins: a block for a line costs a model more than the mark.
@@ -113,8 +116,21 @@ func (t turn) pieces() []piece {
 
 func streamPieces(text string, stderr bool) []piece {
 	pieces := textPieces(text, stderr)
+	if utf8.RuneCountInString(text) > maxBinary && isBinary(text) {
+		pieces = middlePieces(text, maxBinary)
+	}
 	for i := range pieces {
-		pieces[i].stdout = !stderr
+		pieces[i].stderr, pieces[i].stdout = stderr, !stderr
 	}
 	return pieces
+}
+
+// maxBinary is how many characters are told of what nobody can read.
+const maxBinary = 1000
+
+// isBinary tells whether a text is made of bytes that are none, as of a program or a picture: of twenty characters at least one
+// stands for a byte that UTF-8 does not know, or begins the escape of one.
+func isBinary(text string) bool {
+	marks := strings.Count(text, "\uFFFD") + strings.Count(text, `\x`)
+	return marks*20 > utf8.RuneCountInString(text)
 }
