@@ -93,6 +93,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"a program that is not there", "system('nothere')", "[stderr] Warning in system(\"nothere\"): error in running command\nsh: 1: nothere: not found\n" +
 			"Hint: nothere is not installed. Programs are installed on the server's host, by its operator."},
 		{"a program that fails", "x <- system2('sh', c('-c', shQuote('exit 3')), stdout = TRUE)", "[stderr] Warning in system2(\"sh\", c(\"-c\", shQuote(\"exit 3\")), stdout = TRUE): running command ''sh' -c 'exit 3'' had status 3"},
+		{"what forked processes print", "forked <- function(i) parallel::mccollect(parallel::mcparallel({ cat('é', i, '\\n'); print(i); message('m'); warning('w', call. = FALSE); i }))[[1]]\n" +
+			"x <- forked(1)\ncat('between\\n')\nforked(2)", "é 1 \n[1] 1\nm\nWarning: w\nbetween\né 2 \n[1] 2\nm\nWarning: w\n[1] 2"},
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 	})
 	if got := run("plot(1); cat('before\\n'); if (TRUE) quit()\ncat('after\\n')").String(); !strings.Contains(got, "before\n") || strings.Contains(got, "after\n") || !strings.Contains(got, "kernel died") {

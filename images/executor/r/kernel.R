@@ -175,6 +175,34 @@ local({
     })
     compiler::cmpfun(sleep)
   }))
+  # A forked process, as of mclapply(), has copies of the kernel's sockets and of the file that output is collected in, and must use
+  # neither. What it prints goes into another file, from which the kernel shows what is new before anything else that it sends.
+  kernel_id <- Sys.getpid()
+  forked <- list(path = tempfile("forked"), told = 0, out = NULL)
+  setHook(packageEvent("parallel", "onLoad"), function(...) {
+    fork <- parallel:::mcfork
+    replace_in_package("parallel", "mcfork", function(...) {
+      process <- fork(...)
+      if (Sys.getpid() != kernel_id) sink(forked$out <<- file(forked$path, "a"))
+      process
+    })
+    leave <- parallel:::mcexit
+    replace_in_package("parallel", "mcexit", function(...) {
+      if (!is.null(forked$out)) flush(forked$out)
+      leave(...)
+    })
+  })
+  new_of_forked <- function() {
+    size <- file.size(forked$path)
+    if (is.na(size) || size <= forked$told) return(NULL)
+    from <- file(forked$path, "rb")
+    on.exit(close(from))
+    seek(from, forked$told)
+    bytes <- readBin(from, "raw", size - forked$told)
+    forked$told <<- forked$told + length(bytes)
+    iconv(list(bytes[bytes != 0]), "", "UTF-8", sub = "byte")
+  }
+
   # quit() ends the kernel behind the cell: IRkernel's would let the cell go on until then.
   quit <- function(...) {
     executor$quit(...)
@@ -215,6 +243,12 @@ local({
   send_response <- executor$send_response
   send <- function(...) suspendInterrupts(send_response(...)) # whose parts are sent one by one
   executor$send_response <- function(msg_type, parent_msg, socket_name, content) {
+    if (Sys.getpid() != kernel_id) {
+      if (msg_type == "stream") cat(content$text)
+      return(invisible())
+    }
+    text <- new_of_forked()
+    if (!is.null(text)) send("stream", parent_msg, "iopub", list(name = "stdout", text = text))
     if (msg_type == "input_request" && !isTRUE(parent_msg$content$allow_stdin)) { # IRkernel would wait for ever
       stop("nobody can answer readline() here: put the value into the code", call. = FALSE)
     }
