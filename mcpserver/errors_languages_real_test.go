@@ -58,15 +58,16 @@ func TestRealErrorsOfR(t *testing.T) {
 	run := newLanguageWorld(t, kernelstest.R)
 	sayAll(t, run, []saying{
 		{"syntax", "x <- 1\nif (x == 1) {\n  y <- 2 3\n}", "Error: unexpected numeric constant (line 3, column 10)\n2: if (x == 1) {\n3:   y <- 2 3\n            ^"},
-		{"runtime", "x <- 1\nstop('broken here')", "Error: broken here"},
-		{"nested", "f <- function(a) g(a)\ng <- function(b) {\n  stop('inner ', b)\n}\nf(3)", "Cell In[3], line 1, in f(3)\n----> 1 f <- function(a) g(a)\n" +
-			"Cell In[3], line 3, in g(a)\n----> 3   stop('inner ', b)\nError in g(a): inner 3"},
+		{"runtime", "x <- 1\nstop('broken here')", "Cell In[2], line 2\n----> 2 stop('broken here')\nError: broken here"},
+		{"in a loop", "for (i in 1:3) {\n  x <- i\n  if (i == 2) y <- x + nothere\n}", "Cell In[3], line 3\n----> 3   if (i == 2) y <- x + nothere\nError: object 'nothere' not found"},
+		{"nested", "f <- function(a) g(a)\ng <- function(b) {\n  stop('inner ', b)\n}\nf(3)", "Cell In[4], line 1, in f(3)\n----> 1 f <- function(a) g(a)\n" +
+			"Cell In[4], line 3, in g(a)\n----> 3   stop('inner ', b)\nError in g(a): inner 3"},
 		{"a function of a file", "writeLines(c('g <- function(x) {', '  x + nothere', '}', 'h <- function(x) g(x)'), 'own.R')\nsource('own.R')\nh(2)",
 			"File /workspace/own.R:4, in h(2)\n----> 4 h <- function(x) g(x)\nFile /workspace/own.R:2, in g(x)\n----> 2   x + nothere\nError in g(x): object 'nothere' not found"},
-		{"one after another", "tryCatch(stop('a'), error = function(e) stop('outer: ', conditionMessage(e)))", "Cell In[5], line 1, in value[[3L]](cond)\n" +
+		{"one after another", "tryCatch(stop('a'), error = function(e) stop('outer: ', conditionMessage(e)))", "Cell In[6], line 1, in value[[3L]](cond)\n" +
 			"----> 1 tryCatch(stop('a'), error = function(e) stop('outer: ', conditionMessage(e)))\nError in value[[3L]](cond): outer: a"},
-		{"a function that calls itself", "f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nf(50)", "Cell In[6], line 1, in f(50)\n" +
-			"----> 1 f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nCell In[6], line 1, in f(n - 1)\n" +
+		{"a function that calls itself", "f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nf(50)", "Cell In[7], line 1, in f(50)\n" +
+			"----> 1 f <- function(n) if (n == 0) stop('deep') else f(n - 1)\nCell In[7], line 1, in f(n - 1)\n" +
 			"----> 1 f <- function(n) if (n == 0) stop('deep') else f(n - 1)\n[... 49 more calls like this one ...]\nError in f(n - 1): deep"},
 		{"a warning", "f <- function() { warning('take care'); c(1.5, NA) }\nf()", "[stderr] Warning in f(): take care\n[1] 1.5  NA"},
 		{"a question to nobody", "x <- readline('name? ')", "Error: nobody can answer readline() here: put the value into the code"},
@@ -83,7 +84,7 @@ func TestRealErrorsOfR(t *testing.T) {
 			"out\nerr\n[1] 3\na b\n[1] \"c\""},
 		{"a page", "writeLines(c('first', 'last'), 'pages'); file.show('pages')", "R Information\n\nfirst\nlast"},
 		{"what the kernel needs is not the user's", "rm(list = ls()); ls()", "character(0)"},
-		{"of cat()", "f <- function(x) cat(x)\nf(list(1, list(2)))", "Cell In[18], line 1, in f(list(1, list(2)))\n----> 1 f <- function(x) cat(x)\nError in cat(x): argument 1 (type 'list') cannot be handled by 'cat'"},
+		{"of cat()", "f <- function(x) cat(x)\nf(list(1, list(2)))", "Cell In[19], line 1, in f(list(1, list(2)))\n----> 1 f <- function(x) cat(x)\nError in cat(x): argument 1 (type 'list') cannot be handled by 'cat'"},
 		{"of Sys.sleep()", "Sys.sleep('a')", "[stderr] Warning in Sys.sleep(\"a\"): NAs introduced by coercion\nError in Sys.sleep(\"a\"): invalid 'time' value"},
 		{"to files", "cat('a', 'b\n', file = 'printed', sep = '-'); cat('c\n', file = 'printed', append = TRUE); cat(readLines('printed'), sep = '|', fill = TRUE)", "a-b|c"},
 		{"what is captured", "x <- capture.output({ cat('one\n'); Sys.sleep(0.2); cat('two\n') }); x", "[1] \"one\" \"two\""},

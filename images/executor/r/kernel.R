@@ -14,13 +14,18 @@ local({
     path <- if (in_cell || startsWith(file$filename, "/")) file$filename else file.path(file$wd, file$filename)
     line <- tryCatch(getSrcLines(file, ref[[1]], ref[[1]]), error = function(e) character())
     where <- sprintf(if (in_cell) "%s, line %d" else "File %s:%d", path, ref[[1]])
-    list(where = where, line = sprintf("----> %d %s", ref[[1]], substr(line, 1, 300)))
+    list(where = where, line = sprintf("----> %d %s", ref[[1]], substr(line, 1, 300)), alone = sum(nzchar(file$lines)) == 1)
   }
 
-  # The user's own functions among the calls of which something has failed, the outermost first.
+  # The user's own functions among the calls of which something has failed, the outermost first; if there are none, the line of a cell
+  # that has others.
   frames <- function(calls) {
     calls <- sys.calls()
     own <- Filter(function(i) identical(topenv(environment(sys.function(i))), globalenv()), seq_along(calls))
+    if (!length(own)) {
+      at <- Find(Negate(is.null), lapply(calls, place))
+      return(if (!is.null(at) && !at$alone) paste(at$where, at$line, sep = "\n") else character())
+    }
     told <- vapply(own, function(i) {
       at <- if (i < length(calls)) place(calls[[i + 1]])
       said <- substr(paste(deparse(calls[[i]], nlines = 1), collapse = ""), 1, 200)
@@ -219,13 +224,17 @@ local({
 
   # evaluate takes the expressions of one line for one: an older one goes on with the rest of the line after an error, and shows the value
   # before it once more. It also loses an error for which R has no stack left to call its handler: that one is raised anew, above the calls.
+  # In braces, R knows an expression's line when it fails.
+  with_line <- function(i, exprs) {
+    ref <- attr(exprs, "srcref")[[i]]
+    if (is.null(ref)) exprs[i] else as.expression(structure(call("{", exprs[[i]]), srcref = list(ref, ref)))
+  }
   parse_all <- evaluate::parse_all
   replace_in_env("parse_all", function(...) {
     parsed <- parse_all(...)
-    count <- lengths(parsed$expr)
-    if (all(count < 2)) return(parsed)
-    one_by_one <- lapply(parsed$expr, function(exprs) if (length(exprs) < 2) list(exprs) else lapply(seq_along(exprs), function(i) exprs[i]))
-    data.frame(src = rep(parsed$src, pmax(count, 1)), expr = I(unlist(one_by_one, recursive = FALSE)))
+    if (!is.null(attr(parsed, "PARSE_ERROR"))) return(parsed)
+    one_by_one <- lapply(parsed$expr, function(exprs) if (length(exprs)) lapply(seq_along(exprs), with_line, exprs) else list(NULL))
+    data.frame(src = rep(parsed$src, lengths(one_by_one)), expr = I(unlist(one_by_one, recursive = FALSE)))
   }, asNamespace("evaluate"))
   if (exists("eval_with_user_handlers", asNamespace("evaluate"), inherits = FALSE)) {
     eval_expression <- get("eval_with_user_handlers", asNamespace("evaluate"))
