@@ -45,9 +45,10 @@ HURRY = 0.03  # seconds that a message waits at most
 PACE = 32 << 20  # bytes a second
 BURST = 16 << 20
 
-# How often in turn a program is seen to read keys, as an editor does, until it is told that its terminal is gone, and until it is killed.
-HANG_UP_AT = 2
-KILL_AT = 4
+# How often in turn, twice a second, a program is seen to wait for keys until it is told that its terminal is gone, and until it is killed.
+HANG_UP_AT = 3
+KILL_AT = 5
+WORKS = 0.025  # seconds of a processor between two looks
 
 # Seconds after an interrupt until the programs that ignored it are asked to end, and until they are killed.
 TERM_AFTER = 2.0
@@ -281,32 +282,35 @@ class Program:
         run.interrupted = run.interrupted or time.monotonic()
         return True
 
+    @staticmethod
+    def processes():
+        """All processes there are: what proc(5) has of each in its stat, from the state on, by its id."""
+        found = {}
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as f:
+                found[int(name)] = f.read().rpartition(b")")[2].split()
+        return {pid: fields for pid, fields in found.items() if len(fields) > 14}
+
     def foreground(self):
         """The processes that have the terminal, but for the program itself."""
-        members = []
         try:
             group = os.tcgetpgrp(self.master)
         except OSError:
-            return members
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) == self.process.pid:
-                continue
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", "rb") as f:
-                    fields = f.read().rpartition(b")")[2].split()
-                if int(fields[2]) == group:
-                    members.append(int(name))
-        return members
+            return []
+        return [pid for pid, fields in self.processes().items() if int(fields[2]) == group and pid != self.process.pid]
 
-    def reads_keys(self):
-        """Tells whether what runs takes single keys from the terminal, and no lines, which would have an end."""
-        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
+    def worked(self):
+        """Seconds of a processor that the program has used, and what it has started."""
+        processes = self.processes()
+        ours, new = set(), {self.process.pid}
+        while new:
+            ours |= new
+            new = {pid for pid, fields in processes.items() if int(fields[1]) in new} - ours
+        return sum(int(ticks) for pid in ours & processes.keys() for ticks in processes[pid][11:15]) / os.sysconf("SC_CLK_TCK")
 
-    @staticmethod
-    def name_of(pid):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
-            return f.read().strip()
-        return "the program"
+    def reads_lines(self):
+        """Tells whether what asks at the terminal finds the end of its input: what takes single keys does not."""
+        return bool(termios.tcgetattr(self.slave)[3] & termios.ICANON)
 
     def signal_foreground(self, number):
         with contextlib.suppress(OSError):
@@ -314,9 +318,7 @@ class Program:
 
     def force(self, number):
         """Sends a signal to what runs in the foreground and not to the program, which has the state."""
-        for pid in self.foreground():
-            with contextlib.suppress(OSError):
-                os.kill(pid, number)
+        send_all(self.foreground(), number)
 
     def stop(self):
         process = self.process
@@ -328,6 +330,56 @@ class Program:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.3)
                 return
+
+
+class KeyReaders:
+    """Programs that wait for keys, as an editor does, and would wait for ever. One that works, as ffmpeg, only hears of keys."""
+
+    def __init__(self, program, tell):
+        self.program = program
+        self.tell = tell  # is given text
+        self.looks = 0  # in turn at which somebody waited
+        self.worked = None  # until the last of them
+        self.hung_up = []  # who was told that the terminal is gone
+
+    def look(self):
+        """Ends programs that were seen to wait often enough, in this look and those that come, and says so."""
+        self.looks = self.looks + 1 if self.wait() else 0
+        if self.hung_up:
+            self.go_on_ending()
+        elif self.looks >= HANG_UP_AT:
+            self.hang_up()
+
+    def hang_up(self):
+        self.hung_up = self.program.foreground()
+        if self.hung_up:
+            self.tell(f"\n{name_of(self.hung_up[-1])} is ended: it waits for keys, and nobody can press any here\n")
+        send_all(self.hung_up, signal.SIGHUP)
+
+    def wait(self):
+        """Tells whether the terminal is read by keys, and nothing has worked since the last look."""
+        before, self.worked = self.worked, None if self.program.reads_lines() else self.program.worked()
+        return None not in (before, self.worked) and abs(self.worked - before) < WORKS
+
+    def go_on_ending(self):
+        left = set(self.hung_up) & set(self.program.foreground())
+        if not left:  # the terminal may be as they had it, and what comes next must not be taken for them
+            self.program.calm()
+            self.hung_up, self.looks = [], 0
+        elif self.looks >= KILL_AT:
+            send_all(left, signal.SIGKILL)
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+        return f.read().strip()
+    return "the program"
+
+
+def send_all(pids, number):
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
 
 
 async def nothing():
@@ -396,11 +448,10 @@ class TerminalKernel(Kernel):
 
     def wait(self, run):
         """Waits for the end of a run. One that was interrupted and goes on is ended with more and more force."""
-        looks = 0
+        readers = KeyReaders(self.program, lambda text: run.sink is None and self.publish(text, run.parent))
         while not run.done.wait(0.5 if run.interrupted is None else 0.2):
             if run.interrupted is None:
-                looks = looks + 1 if self.program.reads_keys() else 0
-                self.refuse_keys(run, looks)
+                readers.look()
                 continue
             passed = time.monotonic() - run.interrupted
             self.nudge(run)
@@ -408,15 +459,6 @@ class TerminalKernel(Kernel):
                 self.program.force(signal.SIGKILL)
             elif passed > TERM_AFTER:
                 self.program.force(signal.SIGTERM)
-
-    def refuse_keys(self, run, looks):
-        """Ends programs of the foreground, an editor, that were seen so often to read keys, and says so."""
-        readers = self.program.foreground() if looks >= HANG_UP_AT else []
-        if not readers:
-            return
-        if looks == HANG_UP_AT and run.sink is None:
-            self.publish(f"\n{self.program.name_of(readers[-1])} is ended: it waits for keys, and nobody can press any here\n", run.parent)
-        self.program.force(signal.SIGKILL if looks >= KILL_AT else signal.SIGHUP)
 
     def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **_):
         reply = {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
