@@ -155,6 +155,11 @@ func TestFindInAllCells(t *testing.T) {
 	p.until(inSight("#c210 .outputs pre") + " && " + focused("#find-text"))
 	p.key("ArrowDown")
 	p.untilText("#find-count", "3 of 11 cells")
+	p.click("#find-before + button") // to the right of it, as browsers have it
+	p.untilText("#find-count", "4 of 11 cells")
+	p.click("#find-before")
+	p.untilText("#find-count", "3 of 11 cells")
+	p.do(chromedp.Focus("#find-text", chromedp.ByQuery))
 	p.key("ArrowUp")
 	p.untilText("#find-count", "2 of 11 cells")
 	p.until(inSight("#c210 .outputs pre") + " && " + focused("#find-text"))

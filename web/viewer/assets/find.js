@@ -73,8 +73,9 @@ const look = (by) => attempt(async () => {
 
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  look(event.submitter?.id === 'find-before' ? -1 : 1);
+  look(1);
 });
+document.getElementById('find-before').addEventListener('click', () => look(-1));
 input.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && event.shiftKey || event.key === 'ArrowUp') {
     event.preventDefault();
