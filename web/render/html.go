@@ -33,18 +33,28 @@ func HTML(source string) (template.HTML, bool) {
 	if len(source) > maxTable || !isSimple(source) {
 		return "", false
 	}
-	made, err := cleaned(tables, strings.ToValidUTF8(source, "\uFFFD"))
+	made, err := cleaned(tables, strings.ToValidUTF8(source, "\uFFFD"), func(n *html.Node) {
+		if n.DataAtom == atom.Table {
+			markNumbers(n)
+		}
+	})
 	return `<div class="html" tabindex="0">` + made + `</div>`, err == nil
 }
 
-// cleaned is what a policy leaves of HTML, with every element closed that was opened, and none that was not.
-func cleaned(p *bluemonday.Policy, source string) (template.HTML, error) {
+// cleaned is what a policy leaves of HTML, with every element closed that was opened, and none that was not; marks add to its nodes.
+func cleaned(p *bluemonday.Policy, source string, marks ...func(*html.Node)) (template.HTML, error) {
 	nodes, err := html.ParseFragment(strings.NewReader(p.Sanitize(source)), &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div})
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	for _, n := range nodes {
+		for _, mark := range marks {
+			mark(n)
+			for d := range n.Descendants() {
+				mark(d)
+			}
+		}
 		if err := html.Render(&b, n); err != nil {
 			return "", err
 		}

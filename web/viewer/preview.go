@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"regexp"
 	"strings"
 
 	"cellblock/internal/filetype"
@@ -44,13 +43,6 @@ type table struct {
 	numbers               []bool // of which columns all that is there is a number
 }
 
-var (
-	// numberForm is a number as tables have them, with a point or a comma, thousands apart, or in per cent.
-	numberForm = regexp.MustCompile(`^[-+−]?(\d+|\d{1,3}([, ]\d{3})+)?([.,]?\d+)([eE][-+]?\d+)?( ?%)?$`)
-	// missingForm is a field of which nothing is known.
-	missingForm = regexp.MustCompile(`^(|NA|N/A|[Nn]a[Nn]|NaT|null|NULL|None|-)$`)
-)
-
 // Number tells whether a column, counted from 0, has numbers, which stand one under the other at the right.
 func (t *table) Number(column int) bool { return column < len(t.numbers) && t.numbers[column] }
 
@@ -58,16 +50,13 @@ func (t *table) Number(column int) bool { return column < len(t.numbers) && t.nu
 func (t *table) findNumbers() {
 	t.numbers = make([]bool, len(t.Head))
 	for column := range t.numbers {
-		some := false
-		for _, row := range t.Rows {
-			if column >= len(row) || missingForm.MatchString(strings.TrimSpace(row[column])) {
-				continue
+		t.numbers[column] = render.Numeric(func(yield func(string) bool) {
+			for _, row := range t.Rows {
+				if column < len(row) && !yield(row[column]) {
+					return
+				}
 			}
-			if some = numberForm.MatchString(strings.TrimSpace(row[column])); !some {
-				break
-			}
-		}
-		t.numbers[column] = some
+		})
 	}
 }
 
