@@ -31,7 +31,7 @@ var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:[>*+-]|[0-9]{1,9}[.)])){33}`)
 
 // markdown knows tables and formulas, and leaves HTML out.
 var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
+	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.TaskList),
 	goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(formulaParser{}, 150))),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(formulaRenderer{}, 150))),
 )

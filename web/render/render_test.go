@@ -169,6 +169,7 @@ func TestForms(t *testing.T) {
 		"a displayed formula":   {Markdown("$$\nx^2\n$$"), `<math display="block">`},
 		"prices":                {Markdown("from $5 to $7"), `from $5 to $7`},
 		"a table in Markdown":   {Markdown("|a|b|\n|-|-|\n|1|2|"), `<td>1</td>`},
+		"a column at the right": {Markdown("|a|\n|-:|\n|1|"), `<td align="right">1</td>`},
 		"HTML in Markdown":      {Markdown("a <b>x</b>"), `a x`},
 		"LaTeX":                 {LaTeX(`$\displaystyle \frac{x}{2}$`), `<mfrac>`},
 		"a document in LaTeX":   {LaTeX(`\begin{tabular}{l}x\end{tabular}`), `<pre class="text">\begin{tabular}`},
