@@ -124,7 +124,7 @@ func (t *trace) add(element string) {
 		t.flush()
 	}
 	made := `<details class="frame-of-error"` + open + `><summary>` + html.EscapeString(frames.Renumbered(plain[0], t.shift)) +
-		`</summary><pre>` + string(joined(lines[1:])) + `</pre></details>`
+		`</summary><pre tabindex="0">` + string(joined(lines[1:])) + `</pre></details>`
 	if isLibrary {
 		t.folded = append(t.folded, made)
 		return
