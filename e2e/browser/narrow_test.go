@@ -23,3 +23,12 @@ func TestLongLinesOnAPhone(t *testing.T) {
 		code.getBoundingClientRect().height < (code.textContent.split('\n').length + 1) * parseFloat(getComputedStyle(code).lineHeight) + 20)`)
 	p.until("document.documentElement.scrollWidth === innerWidth")
 }
+
+// The commands of the page to sign in are taken as a whole by one tap.
+func TestCommandsOfTheSignInPage(t *testing.T) {
+	p := shared(t).stranger(t)
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.open("/signin")
+	p.click(".card > pre")
+	p.until("getSelection().toString().trim() === document.querySelector('.card > pre').textContent")
+}
