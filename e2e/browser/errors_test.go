@@ -26,7 +26,7 @@ func TestUnreachedServerIsToldOnce(t *testing.T) {
 	p.until("failed === 3")
 	p.until(`[...document.querySelectorAll('.toast.problem span')].map(({textContent}) => textContent).join('|') ===
 		'The server cannot be reached. It may be starting again; try once more in a moment.'`)
-	if !eval[bool](p, "document.querySelector('.toasts').getBoundingClientRect().bottom <= document.querySelector('#editor').getBoundingClientRect().top") {
+	if !eval[bool](p, "document.querySelector('.toasts').getBoundingClientRect().bottom <= document.querySelector('.code-box').getBoundingClientRect().top") {
 		t.Error("the editor is covered")
 	}
 	l.mend()

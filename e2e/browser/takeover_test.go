@@ -430,6 +430,8 @@ func TestRestartIsSaid(t *testing.T) {
 		p.untilText("dialog[open] h2", "Restart restarted?")
 		p.click("dialog button.danger")
 		p.untilText(".toasts", "The kernel was restarted.")
+		p.until("document.querySelector('#fresh').checkVisibility() && document.querySelector('#fresh').getBoundingClientRect().bottom <= document.querySelector('.toast').getBoundingClientRect().top")
+		p.until("document.querySelector('#restore').checkVisibility() && !document.querySelector('#editor-hint').checkVisibility()") // there is no room for both
 		p.click(".toasts button")
 		p.until("!document.querySelector('.toast')")
 	}

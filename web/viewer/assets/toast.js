@@ -6,7 +6,7 @@ import {pass} from './focus.js';
 const corner = document.createElement('div');
 corner.className = 'toasts';
 corner.setAttribute('role', 'status');
-(document.getElementById('editor') ?? document.body).append(corner); // it covers nothing that somebody writes
+(document.getElementById('editor') ?? document.body).prepend(corner); // it covers nothing that somebody writes
 
 function put(text, kind, lasts) {
   const toast = Object.assign(document.createElement('div'), {className: `toast ${kind}`});
