@@ -122,6 +122,7 @@ func (e *Execution) OutputAt(index int) (out kernels.Output, ok bool) {
 
 // OutputQuery says which outputs of a session are looked for.
 type OutputQuery struct {
+	// Kind is theirs; empty: any.
 	Kind kernels.OutputKind
 	// From and To are the numbers of the first cell and of the last.
 	From, To int

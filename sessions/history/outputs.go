@@ -90,7 +90,7 @@ func (s *Store) FindOutputs(ctx context.Context, session sessions.SessionRef, q 
 			p.out.Seq, p.out.Time, p.blob = uint64(seq), outputTime(sent), blob.String
 			return p, err
 		}, `SELECT e.number, o.idx, o.seq, o.kind, o.time, o.body, o.blob FROM executions e JOIN outputs o ON o.execution = e.id
-			WHERE e.session = ? AND e.number BETWEEN ? AND ? AND o.kind = ? AND o.size >= ? ORDER BY e.number DESC, o.idx DESC LIMIT ?`,
+			WHERE e.session = ? AND e.number BETWEEN ? AND ? AND ? IN ('', o.kind) AND o.size >= ? ORDER BY e.number DESC, o.idx DESC LIMIT ?`,
 			session, q.From, q.To, string(q.Kind), q.Size, max(q.Limit, 0))
 		if err != nil {
 			yield(sessions.FoundOutput{}, err)

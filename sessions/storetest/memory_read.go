@@ -167,7 +167,7 @@ func (m *Memory) FindOutputs(_ context.Context, ref sessions.SessionRef, q sessi
 			}
 			for _, i := range slices.Backward(slices.Sorted(maps.Keys(e.outputs))) {
 				out := e.outputs[i]
-				if out.Output.Kind != q.Kind || dataSize(out.Output) < q.Size {
+				if q.Kind != "" && out.Output.Kind != q.Kind || dataSize(out.Output) < q.Size {
 					continue
 				}
 				if left--; left < 0 || !yield(sessions.FoundOutput{Number: n, StoredOutput: out}, nil) {

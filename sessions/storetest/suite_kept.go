@@ -190,6 +190,7 @@ func testFind(t *testing.T, p Processes) {
 		"all":       {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 4, Limit: 100}, "4.2 e4, 4.1 d4, 3.2 e3, 3.1 d3, 2.2 e2, 2.1 d2, 1.2 e1, 1.1 d1"},
 		"the last":  {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 4, Limit: 3}, "4.2 e4, 4.1 d4, 3.2 e3"},
 		"some":      {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 2, To: 2, Limit: 100}, "2.2 e2, 2.1 d2"},
+		"any kind":  {sessions.OutputQuery{From: 2, To: 2, Limit: 3}, "2.2 e2, 2.1 d2, 2.0 "},
 		"large":     {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 1, To: 2, Size: 50_000, Limit: 100}, "2.2 e2, 1.2 e1"},
 		"no such":   {sessions.OutputQuery{Kind: kernels.OutputError, From: 1, To: 4, Limit: 100}, ""},
 		"no cells":  {sessions.OutputQuery{Kind: kernels.OutputUpdate, From: 5, To: 9, Limit: 100}, ""},

@@ -15,6 +15,8 @@ import (
 const (
 	// maxWanted bounds a text that is looked for, in bytes, maxFound the cells in which it is found.
 	maxWanted, maxFound = 200, 1000
+	// maxAtOnce bounds the outputs of several cells that are read at once.
+	maxAtOnce = 500
 	// findTime bounds a search: what was not looked through by then is said to be left out.
 	findTime = 15 * time.Second
 )
@@ -39,8 +41,9 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+		stored := v.storedTexts(ctx, who.owner, info.ID, from, to)
 		for _, e := range slices.Backward(cells) {
-			if ctx.Err() == nil && cellHas(e, wanted) {
+			if ctx.Err() == nil && cellHas(e, stored[e.Number()], wanted) {
 				found = append(found, e.Number())
 			}
 		}
@@ -54,10 +57,22 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // cellHas tells whether a text in small letters stands in a cell, as far as a page shows that.
-func cellHas(e *sessions.Execution, wanted string) bool {
+func cellHas(e *sessions.Execution, stored storedText, wanted string) bool {
 	if info := e.Info(); strings.Contains(strings.ToLower(info.Title()), wanted) || strings.Contains(strings.ToLower(info.Code), wanted) {
 		return true
 	}
+	text := stored.text
+	if stored.outputs != e.Produced() {
+		text = textSoFar(e)
+	}
+	if strings.Contains(text, "\x1b") {
+		text = colours.ReplaceAllString(text, "")
+	}
+	return strings.Contains(strings.ToLower(text), wanted)
+}
+
+// textSoFar is what a cell has put out, as far as a page shows that.
+func textSoFar(e *sessions.Execution) string {
 	var text strings.Builder
 	may := budget{outputs: maxCellOutputs, bytes: maxCellBytes}
 	for out := range e.SoFar(0) {
@@ -66,5 +81,25 @@ func cellHas(e *sessions.Execution, wanted string) bool {
 		}
 		text.WriteString(textOf(out.Output))
 	}
-	return strings.Contains(strings.ToLower(colours.ReplaceAllString(text.String(), "")), wanted)
+	return text.String()
+}
+
+// storedText is the text of those outputs of a cell that are stored.
+type storedText struct {
+	text    string
+	outputs int
+}
+
+// storedTexts are what cells in a row have put out, as far as it is stored, by their numbers. They are read at once, because one by one
+// that takes ten times as long; there are none where the cells have put out much.
+func (v *Viewer) storedTexts(ctx context.Context, o sessions.Owner, id string, from, to int) map[int]storedText {
+	texts, may := map[int]storedText{}, budget{outputs: maxAtOnce, bytes: maxCellBytes}
+	for f, err := range v.Sessions.FindOutputs(ctx, o, id, sessions.OutputQuery{From: from, To: to, Limit: maxAtOnce + 1}) {
+		if err != nil || !may.takes(f.Output) {
+			return nil
+		}
+		after := texts[f.Number] // the last come first
+		texts[f.Number] = storedText{textOf(f.Output) + after.text, after.outputs + 1}
+	}
+	return texts
 }

@@ -1,11 +1,17 @@
 package viewer
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"cellblock/sessions"
+	"cellblock/sessions/storetest"
 )
 
 // What is looked for is found in code and in what cells have put out, in capitals or not, in the order of the cells, by its owner alone.
@@ -30,4 +36,54 @@ func TestFind(t *testing.T) {
 	ann.want(400, "GET", "/s/s/find?text=", nil)
 	ann.want(400, "GET", "/s/s/find?text="+strings.Repeat("x", 201), nil)
 	p.signIn("bob", all...).want(404, "GET", "/s/s/find?text=hay", nil)
+}
+
+// What cells have put out is found with a store and without one, also of one that runs, and a store is not asked for each of them.
+func TestFindInOutputs(t *testing.T) {
+	const cells = blockCells + 9 // which are kept also without a store
+	store := &readStore{Store: storetest.NewMemory()}
+	for name, change := range map[string]func(*sessions.Config){
+		"no store": func(*sessions.Config) {}, "a store": func(c *sessions.Config) { c.Store = store },
+	} {
+		p := newPages(t, change)
+		p.ran("ann", "s", "set word straw")
+		want := []int{1}
+		for n := 2; n <= cells; n++ {
+			if n%10 == 0 {
+				want = append(want, n)
+				p.ran("ann", "s", "get word")
+			} else {
+				p.ran("ann", "s", "print hay")
+			}
+		}
+		ann := p.signIn("ann", all...)
+		ann.want(202, "POST", "/s/s/run", map[string]any{"code": "get word\nwait"})
+		want = append(want, cells+1)
+		running, err := p.sessions.Execution(t.Context(), sessions.Owner{Issuer: "test", Subject: "ann"}, "s", cells+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range running.OutputsFrom(t.Context(), 0) {
+			break // it has put something out
+		}
+		store.read.Store(0)
+		var got struct{ Cells []int }
+		if err := json.Unmarshal([]byte(ann.want(200, "GET", "/s/s/find?text=straw", nil)), &got); err != nil || !slices.Equal(got.Cells, want) {
+			t.Errorf("with %s: %v %v, want %v", name, err, got.Cells, want)
+		}
+		if n := store.read.Load(); n > 1 {
+			t.Errorf("a store is asked for the outputs of %d cells", n)
+		}
+	}
+}
+
+// readStore counts the cells whose outputs are read on their own.
+type readStore struct {
+	sessions.Store
+	read atomic.Int64
+}
+
+func (s *readStore) Outputs(ctx context.Context, ref sessions.SessionRef, number, from int) iter.Seq2[sessions.StoredOutput, error] {
+	s.read.Add(1)
+	return s.Store.Outputs(ctx, ref, number, from)
 }
