@@ -37,8 +37,8 @@ func TestEndOfTheLongestLifeIsAnnounced(t *testing.T) {
 		w.call("list_sessions", nil).expect(t, false, "· kernel stops in 3 min")
 		w.run("s", "print x").expect(t, false, "kernel stops in 3 min; its variables go with it")
 		time.Sleep(4 * time.Minute)
-		w.call("list_sessions", nil).expect(t, false, "· culled ·")
-		w.run("s", "print x").expect(t, false, "Note: The kernel of session", "culled because it had lived for 24 hours")
+		w.call("list_sessions", nil).expect(t, false, "· stopped ·")
+		w.run("s", "print x").expect(t, false, "Note: The kernel of session", "it was stopped because it had lived for 24 hours")
 	})
 }
 

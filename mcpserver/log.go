@@ -35,7 +35,7 @@ const maxKernels = 100
 
 // historyOf says what became of a session and of its kernels.
 func historyOf(a sessions.Account) []string {
-	lines := []string{fmt.Sprintf("%s · %s · %s · %s · since %s", a.ID, a.Language, a.State, words.Count(int64(a.Executions), "cell"), stamp(a.Created))}
+	lines := []string{fmt.Sprintf("%s · %s · %s · %s · since %s", a.ID, a.Language, a.State.Plain(), words.Count(int64(a.Executions), "cell"), stamp(a.Created))}
 	if a.State == sessions.Closed {
 		lines[0] += fmt.Sprintf(", ended %s: %s", stamp(a.Ended), plain(a.Why))
 	}

@@ -96,7 +96,7 @@ func entryOf(i sessions.Info) sessionEntry {
 // lineOf is a session on one line: "analysis · python · busy for 12 s · 7 cells · 1 waiting · used 3 s ago · kernel
 // stops in 12 min unless a cell runs".
 func lineOf(i sessions.Info) string {
-	state := string(i.State)
+	state := i.State.Plain()
 	if i.Busy > 0 {
 		state += " for " + words.Took(i.Busy)
 	}

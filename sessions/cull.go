@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -75,7 +76,12 @@ func (s *session) cull() {
 }
 
 // culledBecause begins why a kernel was culled. By it a server that comes later knows such a kernel from one that died.
-const culledBecause = "it was culled because "
+const culledBecause = "it was stopped because "
+
+// wasCulled tells whether why a kernel ended is that it was culled, also by a server that called it so.
+func wasCulled(why string) bool {
+	return strings.HasPrefix(why, culledBecause) || strings.HasPrefix(why, "it was culled because ")
+}
 
 // dueCull says why the session's kernel is to be stopped, if its time is over.
 func (s *session) dueCull(now time.Time) (why string) {

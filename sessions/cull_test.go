@@ -51,7 +51,7 @@ func TestIdleKernelIsCulledAndTheNextCellIsTold(t *testing.T) {
 		if e.Generation() != 2 || e.Number() != 3 || p.specs[0].Workspace != p.specs[1].Workspace {
 			t.Errorf("cell %d in generation %d, workspaces %q and %q", e.Number(), e.Generation(), p.specs[0].Workspace, p.specs[1].Workspace)
 		}
-		for _, word := range []string{"generation 1", "2000-01-01 00:59:59 UTC", "culled", "no cell had run for 30 minutes", "variables",
+		for _, word := range []string{"generation 1", "2000-01-01 00:59:59 UTC", "it was stopped because", "no cell had run for 30 minutes", "variables",
 			"lost", "files in the workspace", "history of cells", "kept", "generation 2", "restore_session"} {
 			if !strings.Contains(e.Preamble(), word) {
 				t.Errorf("preamble does not say %q: %s", word, e.Preamble())
@@ -233,7 +233,7 @@ func TestCellThatComesWhileItsKernelIsCulled(t *testing.T) {
 		execute(t, m, alice, "s", "x")
 		time.Sleep(time.Hour + time.Second)
 		inState(t, m, Culled, 1)
-		if e, _ := execute(t, m, alice, "s", "y"); e.Generation() != 2 || !strings.Contains(e.Preamble(), "culled") {
+		if e, _ := execute(t, m, alice, "s", "y"); e.Generation() != 2 || !strings.Contains(e.Preamble(), "it was stopped because") {
 			t.Errorf("generation %d, %q", e.Generation(), e.Preamble())
 		}
 	})
@@ -307,5 +307,17 @@ func TestWhatIsUseOfAMintedSession(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A kernel that was culled is known by why it ended, also where an earlier server wrote that down.
+func TestCulledByWhy(t *testing.T) {
+	for why, want := range map[string]bool{
+		"it was stopped because no cell had run for 30 minutes": true, "it was culled because no cell had run for 30 minutes": true,
+		"it ran out of memory": false, "": false,
+	} {
+		if wasCulled(why) != want {
+			t.Errorf("%q: %v, want %v", why, !want, want)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -288,7 +287,7 @@ func (s *session) nothingLeft(why string, news ...string) {
 	}
 	switch {
 	case s.state != "":
-	case strings.HasPrefix(why, culledBecause):
+	case wasCulled(why):
 		s.setState(Culled)
 	default:
 		s.setState(Died)

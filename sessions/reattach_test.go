@@ -350,7 +350,7 @@ func TestCulledBeforeTheServerEnded(t *testing.T) {
 		}
 		l.kill()
 		m, _ = l.start(unused)
-		if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 1 || infos[0].State != sessions.Culled || !strings.Contains(infos[0].Lost, "culled") {
+		if infos, err := m.List(t.Context(), sessions.Alice); err != nil || len(infos) != 1 || infos[0].State != sessions.Culled || !strings.Contains(infos[0].Lost, "it was stopped because no cell had run") {
 			t.Errorf("after a restart it is %+v, %v", infos, err)
 		}
 		if e, _ := runCell(t, m, "unused", "on"); e.Generation() != 2 {

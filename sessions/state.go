@@ -36,6 +36,14 @@ var successors = map[State][]State{
 	Closed:     {},
 }
 
+// Plain is the state in a word for those who have not read what the states are called.
+func (s State) Plain() string {
+	if s == Culled {
+		return "stopped"
+	}
+	return string(s)
+}
+
 // works tells whether a session in this state keeps the host's processors busy.
 func (s State) works() bool { return s == Starting || s == Busy || s == Restarting }
 

@@ -43,7 +43,6 @@ var functions = template.FuncMap{
 	"span":    words.Span,
 	"count":   func(n int, noun string) string { return words.Count(int64(n), noun) },
 	"parts":   func(name string) []string { return strings.SplitAfter(name, "_") },
-	"plain":   plainState,
 	"inc":     func(n int) int { return n + 1 },
 }
 

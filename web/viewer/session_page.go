@@ -90,6 +90,7 @@ func (v *Viewer) stateTopic(who visit, id string) live.Topic {
 // sessionState is what pages are told of a session's state.
 type sessionState struct {
 	State      sessions.State `json:"state"`
+	Plain      string         `json:"plain"`
 	Queue      int            `json:"queue"`
 	Generation int            `json:"generation"`
 	Executions int            `json:"executions"`
@@ -101,7 +102,7 @@ type sessionState struct {
 }
 
 func stateOf(info sessions.Info) sessionState {
-	s := sessionState{State: info.State, Queue: info.Queue, Generation: info.Generation, Executions: info.Executions, Lost: info.Lost}
+	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Executions: info.Executions, Lost: info.Lost}
 	if info.Last != nil {
 		if last := info.Last.Info(); last.Phase == sessions.PhaseRunning {
 			s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)

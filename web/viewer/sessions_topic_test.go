@@ -3,6 +3,7 @@ package viewer
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,28 @@ func TestWhyASessionEndedIsTold(t *testing.T) {
 	}
 	if page := ann.want(200, "GET", "/s/s", nil); !strings.Contains(page, "the session was stopped by an operator of the server</span>") {
 		t.Errorf("the page is %s", page)
+	}
+}
+
+// That a kernel was culled is said in plain words, live and in pages.
+func TestCulledInPlainWords(t *testing.T) {
+	p := newPages(t, func(c *sessions.Config) { c.IdleTimeout = 10 * time.Millisecond })
+	p.ran("ann", "s", "print a")
+	ann := p.signIn("ann", all...)
+	var last sessionState
+	err := p.viewer.stateTopic(ann.who, "s")(t.Context(), "", func(e live.Event) error {
+		if last = e.Data.(sessionState); last.State == sessions.Culled {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) || last.Plain != "stopped" || !strings.HasPrefix(last.Lost, "it was stopped because no cell had run for ") {
+		t.Errorf("told %+v, %v", last, err)
+	}
+	for _, path := range []string{"/", "/s/s"} {
+		if page := ann.want(200, "GET", path, nil); !regexp.MustCompile(`<span class="state culled"[^>]*>stopped</span>`).MatchString(page) {
+			t.Errorf("%s is %s", path, page)
+		}
 	}
 }
 

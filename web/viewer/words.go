@@ -72,11 +72,3 @@ func sentence(text string) string {
 	}
 	return text + "."
 }
-
-// plainState is a session's state, for people who have not read what the states are called.
-func plainState(s sessions.State) string {
-	if s == sessions.Culled {
-		return "stopped"
-	}
-	return string(s)
-}
