@@ -98,9 +98,11 @@ func TestKernelThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// Where the machine's folders and its engine's socket are is for the operator, in the log.
-func TestKernelThatDoesNotStartTellsNoFolders(t *testing.T) {
+// Where the machine's folders and its engine are is for the operator, in the log.
+func TestKernelThatDoesNotStartTellsNoPlaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
+		w.kernels.LaunchError = fault.New(fault.Unavailable, "the container engine at tcp://10.1.2.3:2375 does not answer").WithHint("Set DOCKER_HOST=tcp://10.1.2.3:2375.")
+		w.run("r", "1+1").expect(t, true, "did not start: the container engine at … does not answer", "Hint: Set DOCKER_HOST=….")
 		w.kernels.LaunchError = errors.New(`launch: dial "unix:///run/engine/docker.sock", open /opt/cellblock/bin/shim: no such file; image team/python:3`)
 		got := w.run("s", "1+1")
 		got.expect(t, true, `did not start: launch: dial "…/docker.sock", open …/shim: no such file; image team/python:3`)

@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,19 @@ func TestCellsThatNeverRanAreListed(t *testing.T) {
 		if infos, err := m.Executions(t.Context(), sessions.Alice, "s", 100); err != nil || len(infos) != waiting+2 {
 			t.Errorf("in the end, %d cells are listed, %v", len(infos), err)
 		}
+	})
+}
+
+// Why a cell is not kept is told without the server's folders, which are in the log.
+func TestUnsavedTellsNoPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, with(store, t.TempDir()))
+		store.Fail(fault.New(fault.Unavailable, "the disk is full (write /var/lib/cellblock/blobs/c0/new-1: no space left on device)"))
+		if _, r := runCell(t, m, "s", "1"); r.Unsaved == nil || !strings.Contains(r.Unsaved.Error(), "the disk is full") || strings.Contains(r.Unsaved.Error(), "blobs") {
+			t.Errorf("told is: %v", r.Unsaved)
+		}
+		store.Fail(nil)
 	})
 }
 

@@ -136,7 +136,8 @@ func (s *session) save(changes ...Change) {
 	}
 }
 
-// saveEnd saves how a cell ended, and waits until it is saved if the cell ran. The error says why it is not.
+// saveEnd saves how a cell ended, and waits until it is saved if the cell ran. The error says to its owner why it is not; the store
+// has told the log.
 func (s *session) saveEnd(e *Execution, result Result, err error) error {
 	if s.saver == nil {
 		return nil
@@ -149,7 +150,7 @@ func (s *session) saveEnd(e *Execution, result Result, err error) error {
 	if err != nil {
 		return nil
 	}
-	return s.flush(context.Background())
+	return fault.WithoutPlaces(s.flush(context.Background()))
 }
 
 // failureOf is an error as it is kept.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -253,24 +252,18 @@ func (s *session) notUp(ctx context.Context, err error, logs string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %s", s.choice.Language, s.key.id, withoutFolders(err.Error()))
+	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %s", s.choice.Language, s.key.id, fault.WithoutPlaces(err))
 	f.Err = &notUpError{err}
 	if logs = lastLines(logs, 12); logs != "" {
 		f.Message += "\nIts last log lines:\n" + logs
 	}
 	f.Hint = "call again to try once more; if it fails again, the health tool says what is wrong"
-	if hint := fault.Hint(err); hint != "" {
+	if hint := fault.Hint(fault.WithoutPlaces(err)); hint != "" {
 		f.Hint = hint
 	}
 	s.log.Warn("kernel did not start", "error", err, "logs", logs)
 	return f
 }
-
-// hostFolders are those of this machine in a text: absolute paths but for their last part, an engine's socket among them.
-var hostFolders = regexp.MustCompile(`(^|[\s"'(=])(?:[a-z]+://)?/[^\s"':()]*/`)
-
-// withoutFolders is a text for those who do not operate the machine; the log has it whole.
-func withoutFolders(text string) string { return hostFolders.ReplaceAllString(text, "$1…/") }
 
 // notUpError marks an error that already says that a kernel did not come up.
 type notUpError struct{ error }
