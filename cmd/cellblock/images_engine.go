@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,16 +14,33 @@ import (
 
 	"cellblock/images"
 	"cellblock/images/derived"
+	"cellblock/internal/fault"
 	"cellblock/kernels/docker"
 	"cellblock/sessions"
 )
 
 // engineImages is a container engine as package derived wants it.
-type engineImages struct{ *docker.Provisioner }
+type engineImages struct {
+	*docker.Provisioner
+	logger *slog.Logger
+}
+
+// told is an error of the engine for those who own images, who need not know where it is. The log has it whole, unless it says only that
+// there is no such image.
+func (e engineImages) told(err error) error {
+	if fault.KindOf(err) != fault.Unavailable {
+		return err
+	}
+	if !cerrdefs.IsNotFound(err) {
+		e.logger.Warn("the container engine failed at an image", "error", err)
+	}
+	return fault.WithoutPlaces(err)
+}
 
 // Image implements derived.Engine.
 func (e engineImages) Image(ctx context.Context, name string) (derived.Image, error) {
 	i, err := e.Provisioner.Image(ctx, name)
+	err = e.told(err)
 	if cerrdefs.IsNotFound(err) {
 		err = errors.Join(err, derived.ErrAbsent)
 	}
@@ -36,7 +54,7 @@ func (e engineImages) Images(ctx context.Context, label string) ([]derived.Image
 	for _, i := range list {
 		all = append(all, imageOf(i))
 	}
-	return all, err
+	return all, e.told(err)
 }
 
 func imageOf(i docker.Image) derived.Image {
@@ -56,16 +74,18 @@ func (e engineImages) Build(ctx context.Context, b derived.Build, log io.Writer)
 			return &derived.StepError{Step: b.Steps[i], ExitCode: failed.ExitCode}
 		}
 	}
-	return err
+	return e.told(err)
 }
 
 // Tag implements derived.Engine.
 func (e engineImages) Tag(ctx context.Context, name, other string) error {
-	return e.TagImage(ctx, name, other)
+	return e.told(e.TagImage(ctx, name, other))
 }
 
 // Remove implements derived.Engine.
-func (e engineImages) Remove(ctx context.Context, name string) error { return e.RemoveImage(ctx, name) }
+func (e engineImages) Remove(ctx context.Context, name string) error {
+	return e.told(e.RemoveImage(ctx, name))
+}
 
 // basesOf are the images that others can be made of: those that languages run in by themselves first, and of several those that
 // bring the fewest languages.
@@ -116,7 +136,7 @@ func (a *app) openLibrary(cfg *Config) (*derived.Library, error) {
 	}
 	b := cfg.ImagesBuild
 	return derived.New(derived.Config{
-		Engine: engineImages{a.backend.images}, Installation: installation, Bases: a.backend.bases, Folder: filepath.Join(cfg.DataDir, "images"),
+		Engine: engineImages{a.backend.images, a.logger}, Installation: installation, Bases: a.backend.bases, Folder: filepath.Join(cfg.DataDir, "images"),
 		Allowed: cfg.ImagesAllowed, Sources: sources, MaxBuilds: b.Max, Limit: b.Limit, Memory: int64(b.Memory), Size: int64(b.MaxBytes), Reserve: int64(b.MinFree),
 		MaxAge: b.KeepAge, MaxBytes: int64(b.KeepBytes), Logger: a.logger,
 		InUse: func(ctx context.Context) (map[string]bool, error) { return a.sessions.ImagesInUse(ctx) },
