@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver/transport"
 )
 
 // metricsTimeout bounds reading a question for metrics, and the stop of who answers it.
@@ -24,7 +25,11 @@ func (a *app) serveMetrics(cfg *Config) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: metricsTimeout}
+	// A web page must not read them either, by a name of its own that comes to mean this machine (DNS rebinding).
+	guarded := transport.NewGuard(nil, cfg.AllowedHosts).Require(mux, func(w http.ResponseWriter, _ *http.Request, err error) {
+		http.Error(w, fault.Text(err), fault.KindOf(err).HTTPStatus())
+	})
+	s := &http.Server{Handler: guarded, ReadHeaderTimeout: metricsTimeout}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -17,7 +17,7 @@ import (
 func TestMetricsOnTheirOwnAddress(t *testing.T) {
 	var log bytes.Buffer
 	a := &app{logger: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics.New("1.2.3")}
-	stop, err := a.serveMetrics(&Config{Metrics: MetricsConfig{Enabled: true, Addr: "127.0.0.1:0"}})
+	stop, err := a.serveMetrics(&Config{Metrics: MetricsConfig{Enabled: true, Addr: "127.0.0.1:0"}, AllowedHosts: []string{"metrics.internal"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,20 @@ func TestMetricsOnTheirOwnAddress(t *testing.T) {
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != want || (path == "/metrics") != strings.Contains(string(body), `cellblock_build_info{version="1.2.3"} 1`) {
 			t.Errorf("%s: %d %v\n%.500s", path, answer.StatusCode, err, body)
+		}
+	}
+	for host, want := range map[string]int{"localhost": 200, "metrics.internal:9090": 200, "rebound.example": 403} {
+		ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask.Host = host
+		answer, err := client.Do(ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != want {
+			t.Errorf("by the host %s: %d, want %d", host, answer.StatusCode, want)
 		}
 	}
 	if _, err := a.serveMetrics(&Config{Metrics: MetricsConfig{Enabled: true, Addr: addr}}); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Hint(err), "metrics.addr") {
