@@ -139,6 +139,9 @@ func (r *restore) copyAll(ctx context.Context) error {
 	case err != nil:
 		return err
 	case info.IsDir():
+		if err := r.checkLinks(); err != nil {
+			return err
+		}
 		b := backup{data: r.source, withSecrets: true, report: io.Discard, told: time.Now(), made: map[string]bool{}, out: r.out}
 		err := b.copyAll(ctx)
 		r.files, r.bytes = b.files, b.bytes
@@ -190,7 +193,7 @@ func (r *restore) add(h *tar.Header, content io.Reader) error {
 		return fault.New(fault.Invalid, "the archive is a part of a backup: what made it has failed").WithHint("Take another one.")
 	case !filepath.IsLocal(filepath.FromSlash(h.Name)) || !slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink}, h.Typeflag),
 		h.Typeflag == tar.TypeSymlink && !mayLink(path.Clean(h.Name), h.Linkname), r.throughLink(path.Clean(h.Name)), isSparse(h):
-		return fault.New(fault.Invalid, "the archive has %.200q in it, which no backup has", h.Name).WithHint("Take one of cellblock backup.")
+		return noBackups("the archive", h.Name)
 	}
 	if h.Typeflag == tar.TypeSymlink {
 		r.links[path.Clean(h.Name)] = true
@@ -207,6 +210,31 @@ func (r *restore) add(h *tar.Header, content io.Reader) error {
 		return unreadable(read.err)
 	}
 	return err
+}
+
+// noBackups is the error of what is in a backup that none has.
+func noBackups(backup, name string) error {
+	return fault.New(fault.Invalid, "%s has %.200q in it, which no backup has", backup, name).WithHint("Take one of cellblock backup.")
+}
+
+// checkLinks refuses a folder with links that no backup has: what is copied of the server's own files is read through them. What is in
+// the workspaces is read without following any.
+func (r *restore) checkLinks() error {
+	return fs.WalkDir(os.DirFS(r.source), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path.Dir(name) == "workspaces":
+			return fs.SkipDir
+		case e.Type()&fs.ModeSymlink == 0:
+			return nil
+		}
+		to, err := os.Readlink(filepath.Join(r.source, filepath.FromSlash(name)))
+		if err == nil && !mayLink(name, to) {
+			err = noBackups(r.source, name)
+		}
+		return err
+	})
 }
 
 // mayLink tells whether a backup has such a link. Those in a workspace are users', lead anywhere and are followed by nobody but their

@@ -169,6 +169,26 @@ func sparse(t *testing.T, size int64) []byte {
 	return archive
 }
 
+// A folder is read through no links but those that backups have: they would lead to what is no part of it.
+func TestRestoreOfAFolderWithLinks(t *testing.T) {
+	for name, to := range map[string]string{"dev_token.txt": "/etc/passwd", "blobs/aa": "/etc", "workspaces/abcdefghijklmnop.json": "/etc/passwd"} {
+		t.Run(name, func(t *testing.T) {
+			from, into := dataFolder(t), t.TempDir()
+			at := filepath.Join(from, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.RemoveAll(at), os.Symlink(to, at)); err != nil {
+				t.Fatal(err)
+			}
+			r := restore{source: from, data: into, report: io.Discard}
+			if err := r.run(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), name) {
+				t.Errorf("got %v", err)
+			}
+			if left := listing(t, into); left != "" {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
 // What users' files are is restored as it is, links that lead out of their workspace too; programs that would run as their owner are not.
 func TestRestoreOfUsersFiles(t *testing.T) {
 	dir := t.TempDir()
