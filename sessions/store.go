@@ -209,10 +209,11 @@ type StoredOutput struct {
 	Output kernels.Output
 }
 
-// Usage counts what a store keeps. Bytes are those of the outputs, as if equal ones did not share a file.
+// Usage counts what a store keeps. Bytes are those of the outputs, as if equal ones did not share a file; Disk is what all of it takes
+// on the disk, which is what a store bounds, where it says so.
 type Usage struct {
 	Sessions, Executions int
-	Bytes                int64
+	Bytes, Disk          int64
 }
 
 // Change is one step in the life of a session, for Store.Commit. It is one of the types that follow.

@@ -164,7 +164,13 @@ func (s *Store) Execution(ctx context.Context, session sessions.SessionRef, numb
 }
 
 // Usage implements sessions.Store.
-func (s *Store) Usage(ctx context.Context) (sessions.Usage, error) { return usage(ctx, s.read) }
+func (s *Store) Usage(ctx context.Context) (sessions.Usage, error) {
+	u, err := usage(ctx, s.read)
+	if err == nil {
+		u.Disk, err = s.size(ctx)
+	}
+	return u, err
+}
 
 func usage(ctx context.Context, db *sql.DB) (u sessions.Usage, err error) {
 	err = db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(bytes), 0),

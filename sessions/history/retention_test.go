@@ -209,6 +209,9 @@ func TestHistoryStaysWithinItsSize(t *testing.T) {
 		if err != nil || size > limit || size < limit/2 {
 			t.Errorf("it takes %d bytes, %v", size, err)
 		}
+		if u, err := s.Usage(t.Context()); err != nil || u.Disk != size {
+			t.Errorf("what is kept is %+v, %v; on the disk it is %d bytes", u, err, size)
+		}
 		for _, ref := range refs {
 			for n := 1; n <= 10; n++ {
 				e, err := s.Execution(t.Context(), ref, n)

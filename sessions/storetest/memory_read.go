@@ -195,5 +195,6 @@ func (m *Memory) Usage(context.Context) (u sessions.Usage, _ error) {
 		u.Executions += len(s.executions)
 		u.Bytes += s.Bytes
 	}
+	u.Disk = u.Bytes + int64(u.Executions) // a cell takes more than its outputs
 	return u, nil
 }

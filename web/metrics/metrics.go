@@ -126,7 +126,7 @@ var (
 	poolDesc     = prometheus.NewDesc("cellblock_pool_ready", "Kernels that are ready for new sessions, by language.", []string{"language"}, nil)
 	poolSizeDesc = prometheus.NewDesc("cellblock_pool_size", "How many of each language should be ready.", nil, nil)
 	lostDesc     = prometheus.NewDesc("cellblock_kernels_lost_total", "Kernels that ended under their sessions: culled, or died.", []string{"how"}, nil)
-	keptDesc     = prometheus.NewDesc("cellblock_history_bytes", "What the outputs take that are kept, in bytes.", nil, nil)
+	keptDesc     = prometheus.NewDesc("cellblock_history_bytes", "What the history takes on the disk, database and files, in bytes: history.max_bytes bounds it.", nil, nil)
 	keptCells    = prometheus.NewDesc("cellblock_history_cells", "Cells that are kept.", nil, nil)
 )
 
@@ -168,6 +168,6 @@ func (w *watched) collectKept(gauge func(*prometheus.Desc, float64, ...string)) 
 	if err != nil {
 		return // health tells
 	}
-	gauge(keptDesc, float64(usage.Bytes))
+	gauge(keptDesc, float64(usage.Disk))
 	gauge(keptCells, float64(usage.Executions))
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
@@ -72,6 +73,11 @@ func TestCellsAndSessionsAreCounted(t *testing.T) {
 		`cellblock_cells_total{language="python",status="never_ran"} 1`, `cellblock_cell_failures_total{kind="cancelled"} 1`,
 		`cellblock_cell_seconds_count{language="python"} 3`, `cellblock_sessions{state="busy"} 1`, `cellblock_sessions{state="idle"} 0`,
 		`cellblock_cells_waiting 0`, `cellblock_kernels_lost_total{how="died"} 0`, `cellblock_history_cells 5`)
+	if u, err := manager.Usage(t.Context()); err != nil || u.Disk == 0 {
+		t.Errorf("Usage: %+v, %v", u, err)
+	} else {
+		want(t, m, fmt.Sprintf("cellblock_history_bytes %d", u.Disk))
+	}
 	running.Cancel()
 	_, _ = running.Wait(t.Context())
 	want(t, m, `cellblock_cells_total{language="python",status="cancelled"} 1`, `cellblock_cells_total{language="python",status="error"} 1`)
