@@ -31,6 +31,7 @@ type Provisioner struct {
 
 	mu      sync.Mutex
 	handles map[*handle]struct{}
+	told    map[string]bool // the kernels whose folders cannot be read, of which the log has been told
 }
 
 var _ kernels.Provisioner = (*Provisioner)(nil)
@@ -48,7 +49,7 @@ func New(cfg Config) (*Provisioner, error) {
 	}
 	closeInherited()
 	p := &Provisioner{
-		cfg: cfg, user: kernelUser(cfg), system: readSystem(os.DirFS("/")), handles: map[*handle]struct{}{},
+		cfg: cfg, user: kernelUser(cfg), system: readSystem(os.DirFS("/")), handles: map[*handle]struct{}{}, told: map[string]bool{},
 		cgroups: findCgroups(context.Background(), cfg.StateDir, cfg.Logger), nproc: countsByNamespace(),
 	}
 	p.mounts.Roots = cfg.MountRoots
@@ -208,9 +209,20 @@ func (p *Provisioner) look(id string) (state, bool) {
 	if !alive && (err == nil || errors.Is(err, os.ErrNotExist)) {
 		p.sweep(id)
 	} else if err != nil {
-		p.cfg.Logger.Warn("a kernel's folder cannot be read", "kernel", id, "error", err)
+		p.tell(id, err)
 	}
 	return st, alive
+}
+
+// tell logs once why a kernel's folder cannot be read: it is looked at again and again, and nothing becomes of it.
+func (p *Provisioner) tell(id string, err error) {
+	p.mu.Lock()
+	told := p.told[id]
+	p.told[id] = true
+	p.mu.Unlock()
+	if !told {
+		p.cfg.Logger.Warn("a kernel's folder cannot be read, and is left alone", "kernel", id, "error", err)
+	}
 }
 
 // sweep takes away what a kernel left, unless somebody has come to hold it meanwhile.

@@ -3,7 +3,9 @@
 package local
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,6 +136,36 @@ func TestCopiedStateIsAnothers(t *testing.T) {
 		if err := e.close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The log is told once of a kernel that is another server's, however often it is come across.
+func TestCopiedStateIsLoggedOnce(t *testing.T) {
+	dir := t.TempDir()
+	copied := filepath.Join(t.TempDir(), "copied")
+	e, err := newEntry(dir, "abcdefgh")
+	if err == nil {
+		err = errors.Join(e.save(state{Version: stateVersion, Boot: "b"}), e.close(), os.Mkdir(copied, 0o700), os.CopyFS(copied, os.DirFS(dir)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	p, err := New(Config{StateDir: copied, RunDir: filepath.Join(t.TempDir(), "r"), ShimPath: "/bin/true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 3 {
+		if refs, err := p.List(t.Context()); err != nil || len(refs) > 0 {
+			t.Errorf("listed are %v, %v", refs, err)
+		}
+	}
+	if n := strings.Count(log.String(), "abcdefgh: "); n != 1 {
+		t.Errorf("it is logged %d times: %s", n, &log)
+	}
+	if _, err := os.Stat(filepath.Join(copied, "abcdefgh")); err != nil {
+		t.Error("it was taken away:", err)
 	}
 }
 
