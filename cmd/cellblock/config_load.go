@@ -216,7 +216,7 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 			values[languageKey.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_")), "languages.$1.$2")] = value
 		case profileVariable(name) != "":
 			values[profileVariable(name)] = value
-		case strings.HasPrefix(name, "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
+		case strings.HasPrefix(strings.ToUpper(name), "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
 			return nil, unknownVariable(name, names)
 		}
 	}
@@ -226,9 +226,18 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 // bare is a variable's name without what all have in common, which would make all alike.
 func bare(name string) string { return strings.TrimPrefix(name, "CELLBLOCK_") }
 
+// misnamedLanguage is a variable of a language, in whose name an underscore is not looked for.
+var misnamedLanguage = regexp.MustCompile(`^CELLBLOCK_LANGUAGES_([A-Z0-9]+)_`)
+
 // unknownVariable is the error of a variable with our prefix that means nothing.
 func unknownVariable(name string, known []string) error {
 	err := fault.New(fault.Invalid, "configuration: unknown environment variable %s", name)
+	if upper := strings.ToUpper(name); upper != name {
+		return err.WithHint("Names are in capitals: %s.", upper)
+	}
+	if language := misnamedLanguage.FindStringSubmatch(name); language != nil {
+		return err.WithHint("A language has CELLBLOCK_LANGUAGES_%[1]s_IDLE_TIMEOUT and CELLBLOCK_LANGUAGES_%[1]s_MAX_LIFE.", language[1])
+	}
 	if strings.HasPrefix(bare(name), "MCP_") {
 		return err.WithHint("Its name is %s.", bare(name))
 	}

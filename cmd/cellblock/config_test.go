@@ -187,6 +187,8 @@ func TestBadConfiguration(t *testing.T) {
 		"an issuer as a key":   {"mcp_issuer: https://x\n", nil, nil, "Hint: MCP_ISSUER and those like it are environment variables alone: set MCP_ISSUER."},
 		"and with our prefix":  {"", []string{"CELLBLOCK_MCP_ISSUER=https://x"}, nil, "Hint: Its name is MCP_ISSUER."},
 		"nothing like it":      {"", []string{"CELLBLOCK_FOO=1"}, nil, "Hint: Unset it"},
+		"in small letters":     {"", []string{"cellblock_data_dir=x"}, nil, "Hint: Names are in capitals: CELLBLOCK_DATA_DIR."},
+		"a language's":         {"", []string{"CELLBLOCK_LANGUAGES_R_IDLE=5m"}, nil, "Hint: A language has CELLBLOCK_LANGUAGES_R_IDLE_TIMEOUT and"},
 		"a profile's variable": {"", []string{"CELLBLOCK_PROFILES_LAB_MEMRY=1GB"}, nil, "Hint: Did you mean CELLBLOCK_PROFILES_LAB_MEMORY?"},
 		"a language's key":     {"languages: {python: {idle: 1h}}\n", nil, nil, "languages.python.idle_timeout and languages.python.max_life"},
 		"no origin":            {"allowed_origins: [foo]\n", nil, nil, "https://notebooks.example.com"},

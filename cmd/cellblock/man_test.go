@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"cellblock/internal/fault"
 )
 
 // ran runs a command as typed and returns what it printed.
@@ -33,6 +35,16 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), word) || !bytes.Equal(text, same) {
 			t.Errorf("%s: %v\n%.300s", page, err, text)
 		}
+	}
+}
+
+func TestManualPagesNowhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command(t, "man", filepath.Join(file, "x")); fault.KindOf(err) != fault.Invalid || fault.Hint(err) == "" {
+		t.Errorf("got %v: %v", fault.KindOf(err), err)
 	}
 }
 
