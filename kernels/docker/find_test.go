@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/system"
 
 	"cellblock/internal/fault"
@@ -36,6 +37,7 @@ func fakeEngine(t *testing.T, api, kind string, info system.Info) (host string) 
 	}
 	reply("/_ping", "OK")
 	reply("/{version}/info", info)
+	reply("/{version}/images/json", []image.Summary{{RepoTags: []string{"cellblock-python:latest"}}, {RepoTags: []string{"debian:12"}}})
 	mux.HandleFunc("/{version}/images/{name}/json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)

@@ -11,6 +11,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/nearest"
 )
 
 // Health returns nil when the engine answers, enforces what it must, and has the images of Config.Images or
@@ -32,10 +33,27 @@ func (p *Provisioner) Health(ctx context.Context) error {
 	p.mu.Unlock()
 	for _, image := range wanted {
 		if _, err := e.image(ctx, image); err != nil {
-			return err
+			return p.withNearest(ctx, image, err)
 		}
 	}
 	return nil
+}
+
+// withNearest has the error of an image that is not there name the one that was probably meant.
+func (p *Provisioner) withNearest(ctx context.Context, image string, err error) error {
+	missing, ok := errors.AsType[*fault.Error](err)
+	if !ok || !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	var there []string
+	list, _ := p.Images(ctx, "") // without it the error is what it was
+	for _, i := range list {
+		there = append(there, strings.TrimSuffix(i.Name, ":latest"))
+	}
+	if near := nearest.Of(strings.TrimSuffix(image, ":latest"), there); near != "" {
+		missing.Hint = "Did you mean " + near + "? " + missing.Hint
+	}
+	return missing
 }
 
 // Require names the images that Health asks for from now on, instead of those of Config.Images.

@@ -63,14 +63,18 @@ func (p *Provisioner) Image(ctx context.Context, name string) (Image, error) {
 	return i, nil
 }
 
-// Images returns the engine's images with a label ("name" or "name=value"), one for each name that they have, sorted by it. What Podman puts before
+// Images returns the engine's images with a label ("name" or "name=value"; empty: all), one for each name that they have, sorted by it. What Podman puts before
 // names of no registry, which depends on who built the image, is left out. Env is not filled in.
 func (p *Provisioner) Images(ctx context.Context, label string) ([]Image, error) {
 	e, err := p.engine(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
+	labels := filters.NewArgs()
+	if label != "" {
+		labels.Add("label", label)
+	}
+	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: labels})
 	if err != nil {
 		return nil, engineError(e.host, err)
 	}

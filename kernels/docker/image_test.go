@@ -13,8 +13,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/docker/docker/api/types/system"
+
 	"cellblock/internal/fault"
 )
+
+// An image that was misspelt is led to the one that was meant.
+func TestMissingImageNamesItsNeighbour(t *testing.T) {
+	for name, want := range map[string]string{
+		"cellblock-pyhton":        "Hint: Did you mean cellblock-python? Build it: ",
+		"cellblock-pyhton:latest": "Hint: Did you mean cellblock-python? ",
+		"team/tools:3":            "Hint: Build it: ",
+	} {
+		p := newProvisioner(t, Config{Host: fakeEngine(t, "1.43", KindDocker, system.Info{OSType: "linux", Architecture: "x86_64", NCPU: 3, MemTotal: 4 << 30}), AllowUnenforced: true})
+		p.Require([]string{name})
+		if err := p.Health(t.Context()); err == nil || !strings.Contains(fault.Text(err), want) {
+			t.Errorf("%s: %v", name, fault.Text(err))
+		}
+	}
+}
 
 func TestReadArchive(t *testing.T) {
 	var b bytes.Buffer
