@@ -168,7 +168,9 @@ func (s *session) flush(ctx context.Context) error {
 
 // generationBegan notes the kernel that runs now.
 func (s *session) generationBegan() {
-	s.save(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
+	if s.saver != nil {
+		s.begun = s.saver.add(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
+	}
 }
 
 // saveNow has what was noted saved without delay: a kernel that the store does not know is nobody's to the next process, which ends

@@ -192,6 +192,30 @@ func TestKernelThatCannotBeGoneOnWith(t *testing.T) {
 	}
 }
 
+// A full disk takes no variables along: a kernel that the store knows of is left, one that it does not is stopped.
+func TestKernelsAreLeftThoughTheStoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "known", "x = 1")
+		l.store.Fail(fault.New(fault.Unavailable, "the disk is full"))
+		if _, r := runCell(t, m, "known", "x = 2"); r.Unsaved == nil {
+			t.Fatal("the store works")
+		}
+		runCell(t, m, "unknown", "x = 1")
+		if n := l.leave(m); n != 1 {
+			t.Errorf("%d kernels were left", n)
+		}
+		m, unknown := l.start()
+		if len(unknown) > 0 {
+			t.Errorf("of no use are %v", unknown)
+		}
+		if e, _ := runCell(t, m, "known", "on"); e.Generation() != 1 || e.Preamble() != "" {
+			t.Errorf("the cell runs in generation %d, told %q", e.Generation(), e.Preamble())
+		}
+	})
+}
+
 // Kernels of sessions with a minted id that nobody came back to, and of those that were closed, are nobody's.
 func TestKernelsThatNobodyWants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

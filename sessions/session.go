@@ -39,6 +39,7 @@ type session struct {
 	before  *session // the earlier session that after is of
 
 	kernel    *kernel
+	begun     uint64   // the saver's ticket of the kernel's beginning; 0 for one that was found again
 	found     *adopted // the cell that runs in a kernel that was found again, until it is followed
 	untouched bool     // what became of the kernel that an earlier process has left is not known
 	untold    bool     // the workspace's label may not tell yet that cells run there
