@@ -18,7 +18,7 @@ type problem struct {
 }
 
 const (
-	hintSpace = "free some space on the disk of the data folder; what is in memory is then written by itself"
+	hintSpace = "free some space on the disk of the data folder, or inodes where df -i says that there are none; what is in memory is then written by itself"
 	hintWrite = "make the data folder and all files in it writable for the server's user, on a disk that is not mounted read-only"
 )
 
