@@ -136,7 +136,7 @@ func (t *terminal) escape(s string) string {
 }
 
 // control deals with a control sequence: parameters, intermediates, one final byte. Of those that move or erase, only
-// what progress bars use is obeyed.
+// what progress bars and spinners use is obeyed.
 func (t *terminal) control(s string) string {
 	i := 0
 	for i < len(s) && s[i] >= 0x20 && s[i] <= 0x3f {
@@ -152,6 +152,14 @@ func (t *terminal) control(s string) string {
 	switch final {
 	case 'A':
 		t.row = max(0, t.row-count(parameters))
+	case 'D':
+		t.col = max(0, t.col-count(parameters))
+	case 'F':
+		t.row, t.col = max(0, t.row-count(parameters)), 0
+	case 'G':
+		t.col = count(parameters) - 1
+	case 'J':
+		t.eraseBelow(parameters)
 	case 'K':
 		t.erase(parameters)
 	}
@@ -176,13 +184,21 @@ func (t *terminal) erase(parameters string) {
 	}
 }
 
-// count is the number that a sequence's parameters are; at least 1, and no more than the screen has rows.
+// eraseBelow is ED to the end of the screen; of its other forms, as programs begin with that have the whole screen, nothing is obeyed.
+func (t *terminal) eraseBelow(parameters string) {
+	if parameters == "" || parameters == "0" {
+		t.erase(parameters)
+		t.rows = t.rows[:t.row+1]
+	}
+}
+
+// count is the number that a sequence's parameters are; at least 1.
 func count(parameters string) int {
 	n, err := strconv.Atoi(parameters)
 	if err != nil || n < 1 {
 		return 1
 	}
-	return min(n, screenRows)
+	return n
 }
 
 // afterString returns what follows a control string, which ends with BEL, ST or ESC \. One that does not end soon is

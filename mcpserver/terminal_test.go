@@ -23,6 +23,13 @@ func TestPlain(t *testing.T) {
 		{"backspace", "ab\bc", "ac"},
 		{"backspace at the start", "\b\bx", "x"},
 		{"bars on two lines", "a 0%\nb 0%\x1b[A\ra 9%\n\rb 9%", "a 9%\nb 9%"},
+		{"a spinner", "⠙\x1b[1G\x1b[0K⠹\x1b[1G\x1b[0Kdone", "done"},
+		{"to a column", "abcdef\x1b[3Gx\x1b[Gy", "ybxdef"},
+		{"to a column far away", "ab\x1b[999999999Gc", "abc"},
+		{"back", " 10%\x1b[4D 20%\x1b[999D100%", "100%"},
+		{"up to a line's begin", "a 0%\nb 0%\x1b[Fa 9%\n", "a 9%\nb 0%"},
+		{"erased below", "a\nb\nc\x1b[2F\x1b[Jd\ne", "d\ne"},
+		{"a cleared screen", "a\x1b[2Jb", "ab"},
 		{"up beyond the top", "a\n\x1b[99Ax", "x\n"},
 		{"up beside a shorter line", "a\nlong line\x1b[Ab", "a        b\nlong line"},
 		{"up beside many shorter lines", strings.Repeat("\n", 3) + "123456" + strings.Repeat("\x1b[A|", 3), " |\n|\n      |\n123456"},
@@ -51,7 +58,7 @@ func TestPlain(t *testing.T) {
 }
 
 func FuzzPlain(f *testing.F) {
-	for _, s := range []string{"a\rb", "\x1b[31mx\x1b[0m", "\x1b[2K\x1b[A", "\x1b]0;t\x07", "\u009b1A", "\x1b[", "a\xffb\b", "\xe0\u0085", "\xc2",
+	for _, s := range []string{"a\rb", "\x1b[31mx\x1b[0m", "\x1b[2K\x1b[A", "a\nb\x1b[9Gc\x1b[F\x1b[Jd\x1b[2De", "\x1b]0;t\x07", "\u009b1A", "\x1b[", "a\xffb\b", "\xe0\u0085", "\xc2",
 		strings.Repeat("\n", screenRows) + strings.Repeat("x", 1000) + strings.Repeat("\x1b[Ay", screenRows)} {
 		f.Add(s)
 	}
