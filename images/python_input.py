@@ -14,6 +14,7 @@ import os
 import sys
 import time
 
+from IPython.core import debugger
 from IPython.core.error import StdinNotImplementedError
 from ipykernel import zmqshell
 
@@ -53,8 +54,10 @@ def debugger_asks(frame):
 
 def pass_over_breakpoints(kernel, stop=sys.breakpointhook):
     def breakpointhook(*args, **options):
-        if kernel._allow_stdin or os.environ.get("PYTHONBREAKPOINT"):  # a hook of the user's own may ask nobody
+        if os.environ.get("PYTHONBREAKPOINT"):  # a hook of the user's own may ask nobody
             return stop(*args, **options)
+        if kernel._allow_stdin:
+            return debugger.Pdb().set_trace(sys._getframe(1))  # stop would do so here, where its caller's names are not
         print("breakpoint() is passed over: nobody can answer it here", file=sys.stderr)
 
     sys.breakpointhook = breakpointhook

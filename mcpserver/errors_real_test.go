@@ -319,6 +319,17 @@ func TestRealQuestionsToNobody(t *testing.T) {
 	}
 }
 
+// A breakpoint that somebody can answer stops where it stands.
+func TestRealBreakpoints(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("b", `from IPython.core import debugger
+debugger.Pdb.set_trace = lambda self, frame: print('stops in', frame.f_code.co_name)
+get_ipython().kernel._allow_stdin = True
+def f():
+    breakpoint()
+f()`).expect(t, false, "stops in f\n[session")
+}
+
 // No file of a library, and no very long one, is parsed to tell of its frames, which takes half a second for pandas': the line and the
 // function are known.
 func TestRealErrorsOfLibrariesAreQuick(t *testing.T) {
