@@ -63,6 +63,19 @@ def pass_over_breakpoints(kernel, stop=sys.breakpointhook):
     sys.breakpointhook = breakpointhook
 
 
+def debug_nothing(kernel):
+    # Of %debug, and of every error after "%pdb on", which would cost the cell its reply where the debugger's question fails.
+    debug = kernel.shell.debugger
+
+    def debug_or_tell(force=False):
+        if kernel._allow_stdin:
+            debug(force)
+        elif force or kernel.shell.call_pdb:
+            print(NO_DEBUGGER, file=sys.stderr)
+
+    kernel.shell.debugger = debug_or_tell
+
+
 MORE = 'more() (for word; do shift; case $word in [-+]*) ;; *) set -- "$@" "$word";; esac; done; cat -- "$@")'  # without its options
 
 

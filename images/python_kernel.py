@@ -23,6 +23,7 @@ class App(IPKernelApp):
         keep_pace(self.kernel)
         ask_after_output(self.kernel)
         pass_over_breakpoints(self.kernel)
+        debug_nothing(self.kernel)
         find_packages_installed_later()
         sys.argv = ["cell"]  # the kernel's own arguments mean nothing to code that reads its own
 

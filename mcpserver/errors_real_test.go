@@ -309,6 +309,9 @@ func TestRealQuestionsToNobody(t *testing.T) {
 		{"!exit 3\n_exit_code", "3", false},
 		{"def f(x):\n    breakpoint()\n    return x + 1\nf(3)", "[stderr] breakpoint() is passed over: nobody can answer it here\n4", false},
 		{"import pdb; pdb.set_trace()", "nobody can answer a debugger here: print what you want to see; after an error, sys.last_traceback has its frames", true},
+		{"try: 1/0\nexcept Exception: get_ipython().showtraceback()\n%debug", "[stderr] nobody can answer a debugger here: print what you want to see; after an error, sys.last_traceback has its frames\n[session", false},
+		{"%pdb on\n1/0", "ZeroDivisionError: division by zero\n[stderr] nobody can answer a debugger here: ", true},
+		{"%pdb off", "turned OFF", false},
 		{"import cmd\nclass Asks(cmd.Cmd): pass\nAsks().cmdloop()", "nobody can answer input() here", true},
 	} {
 		got := w.execute("q", tt.code, map[string]any{"timeout_seconds": 10})
