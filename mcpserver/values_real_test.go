@@ -34,6 +34,7 @@ func TestRealValues(t *testing.T) {
 		{"itself", "x = []\nx.append(x)\nx", "[[...]]\n["},
 		{"a single one", "('x' * 80,)", "('" + strings.Repeat("x", 80) + "',)\n["},
 		{"none", "[]", "[]\n["},
+		{"what would be the next cell", "open('own.py', 'w').write('x = 1')\n%load own.py", "# %load own.py\nx = 1\nFiles: own.py"},
 		{"a page of help", "len?", "Signature: len(obj, /)\nDocstring: Return the number of items in a container.\nType:      builtin_function_or_method\n["},
 	} {
 		t.Run(tt.name, func(t *testing.T) { w.run("v", tt.code).expect(t, false, tt.want) })
