@@ -17,7 +17,7 @@ class App(IPKernelApp):
         fill_lines_with_values(self.kernel.shell)
         show_pages(self.kernel.shell)
         show_before_drawing(self.kernel.shell.events)
-        sys.meta_path.insert(0, ShowsWhatAggDraws(self.kernel.shell))
+        show_all_pictures(self.kernel.shell)
         show_pictures_for_windows(self.kernel.shell)
         hear_interrupts(self.kernel)
         keep_pace(self.kernel)

@@ -146,25 +146,30 @@ def show_before_drawing(events):
     events.register = register_first
 
 
+class Prepares:
+    # Finds a module for whoever imports it, and prepares it then.
+    def __init__(self, name, prepare):
+        self.name, self.prepare = name, prepare
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (run(module), self.prepare(module))
+        return spec
+
+
 class ShowsWhatAggDraws:
-    # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen. This one finds pyplot for whoever
-    # imports it, lets its show() show there, too, and its savefig() save what was shown.
+    # After matplotlib.use("Agg"), which is what to write where there is no screen, no plot would be seen. This one lets pyplot's show()
+    # show there, too, and its savefig() save what was shown.
     def __init__(self, shell):
         self.shell = shell
         self.closed = None  # the figure that was current when this cell showed all there were
         shell.events.register("post_execute", self.show_rest)
 
-    def find_spec(self, name, path=None, target=None):
-        if name != "matplotlib.pyplot":
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: self.run(run, module)
-        return spec
-
-    def run(self, run, pyplot):
-        run(pyplot)
+    def prepare(self, pyplot):
         show, save = pyplot.show, pyplot.savefig
 
         @functools.wraps(show)
@@ -221,3 +226,14 @@ def show_pictures_for_windows(shell):
         return enable(gui)
 
     shell.enable_matplotlib = enable_matplotlib
+
+
+def show_here_alone(image_show):
+    # image.show() asks the programs of a desktop first, which look for a screen, and say in a later cell that they have found none.
+    here = [viewer for viewer in image_show._viewers if type(viewer).__name__ == "IPythonViewer"]
+    image_show._viewers[:] = here or image_show._viewers
+
+
+def show_all_pictures(shell):
+    for name, prepare in ("matplotlib.pyplot", ShowsWhatAggDraws(shell).prepare), ("PIL.ImageShow", show_here_alone):
+        sys.meta_path.insert(0, Prepares(name, prepare))

@@ -386,6 +386,19 @@ func TestRealStacksBeginWithCells(t *testing.T) {
 	w.run("s", "len(traceback.StackSummary.extract(traceback.walk_stack(None))) > 0, len(traceback.extract_stack())").expect(t, false, "(True, 1)")
 }
 
+// A picture of Pillow's is shown where it is asked for, and no program of a desktop, which has no screen here, is asked to.
+func TestRealPicturesOfPillow(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("p", `import os
+open('xdg-open', 'w').write('#!/bin/sh\necho asked\n'); os.chmod('xdg-open', 0o755)
+os.environ['PATH'] = os.getcwd() + ':' + os.environ['PATH']`).expect(t, false)
+	got := w.run("p", "from PIL import Image\nImage.new('RGB', (9, 9)).show(); print('after')")
+	got.expect(t, false, "(image/png)\nafter\n[session")
+	if strings.Contains(got.String(), "asked") {
+		t.Error(got)
+	}
+}
+
 // A figure is drawn once, and warns once, also where the cell's end shows it.
 func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	w := newRealWorld(t)
