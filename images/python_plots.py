@@ -1,6 +1,7 @@
 # Lets figures be drawn and compressed with less work, and all of them be seen. Each pixel is as it would be.
 import functools
 import linecache
+import logging
 import sys
 import threading
 from contextlib import contextmanager, suppress
@@ -129,6 +130,8 @@ def asked_by_figure(err):
 
 
 pylabtools.print_figure, pylabtools.select_figure_formats = print_figure, select_figure_formats
+# Of each font that a plot wants, it logs how every font there is compares: a whole result, where somebody logs all there is of his own.
+logging.getLogger("matplotlib.font_manager").setLevel(logging.INFO)
 
 
 def show_before_drawing(events):

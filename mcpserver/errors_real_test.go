@@ -414,6 +414,18 @@ func TestRealFiguresAreDrawnOnce(t *testing.T) {
 	}
 }
 
+// Who logs all that his own code says does not get a line for each font there is, unless he asks for these.
+func TestRealFiguresLogNoFonts(t *testing.T) {
+	w := newRealWorld(t)
+	const plot = "plt.title('x', family=['serif']); plt.show()"
+	got := w.run("l", "import logging; logging.basicConfig(level=logging.DEBUG); logging.debug('mine')\nimport matplotlib.pyplot as plt\n"+plot)
+	got.expect(t, false, "DEBUG:root:mine\n", "(image/png)")
+	if strings.Contains(got.String(), "findfont: score") {
+		t.Error(got)
+	}
+	w.run("l", "logging.getLogger('matplotlib.font_manager').setLevel(0)\n"+strings.Replace(plot, "serif", "cursive", 1)).expect(t, false, "findfont: score")
+}
+
 // What keeps a figure from being drawn is told in a line or two, with the user's own line, and without IPython's frames.
 func TestRealFiguresThatCannotBeDrawn(t *testing.T) {
 	w := newRealWorld(t)
