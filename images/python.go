@@ -60,6 +60,9 @@ var pythonPlots string
 //go:embed python_values.py
 var pythonValues string
 
+//go:embed python_own.py
+var pythonOwn string
+
 //go:embed python_kernel.py
 var pythonKernel string
 
@@ -67,7 +70,7 @@ var pythonKernel string
 // file could stand in for a module that the kernel needs; IPython does that itself, later.
 var pythonProgram = strings.Join([]string{
 	"import sys\n\ndel sys.path[0]\n", pythonCollector, pythonDebugger, pythonThreads, pythonFrames, pythonErrors, pythonTraces, pythonFlood, pythonPipes, pythonInterrupts,
-	pythonInput, pythonPackages, pythonCommands, pythonJSON, pythonPace, pythonPages, pythonPlots, pythonValues, pythonKernel,
+	pythonInput, pythonPackages, pythonCommands, pythonJSON, pythonPace, pythonPages, pythonPlots, pythonValues, pythonOwn, pythonKernel,
 }, "\n\n")
 
 // pythonRunFile runs a script with a command line of its own, as Python does: one that leaves without an error has succeeded. It

@@ -24,7 +24,7 @@ def woken_by_signals(loop):
             wakes.setblocking(False)
             writes.setblocking(False)
             loop.add_reader(wakes, wakes.recv, 4096)
-        except OSError:  # no file can be opened any more: the cell runs all the same, without the byte that wakes
+        except Exception:  # no file can be opened any more, or a cell has made sockets its own: it runs without the byte that wakes
             undo.close()
         else:
             undo.callback(loop.remove_reader, wakes)

@@ -28,6 +28,7 @@ class App(IPKernelApp):
         sys.argv = ["cell"]  # the kernel's own arguments mean nothing to code that reads its own
 
     def start(self):
+        keep_own_modules()
         collect_from_here_on()
         super().start()
 

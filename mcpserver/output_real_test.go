@@ -46,6 +46,21 @@ func TestRealOutputThatCannotBeFlushed(t *testing.T) {
 	w.run("u", "os.system('echo its errors >&2');").expect(t, false, "[stderr] its errors\n[session")
 }
 
+// What a cell replaces in modules, for a test or for good, is replaced for its own code, and not for what brings its output here.
+func TestRealOutputOfReplacedModules(t *testing.T) {
+	w := newRealWorld(t)
+	for _, tt := range []struct{ code, want string }{
+		{"import asyncio, json, os, select, socket, time\nfrom unittest import mock\nwith mock.patch('os.getpid', return_value=42): print('seen', os.getpid())", "seen 42\n[session"},
+		{"with mock.patch('socket.socket'): print(await asyncio.sleep(0, 'awaited'))", "awaited\n[session"},
+		{"class Guard(socket.socket):\n    def __new__(cls, *args): raise RuntimeError('no network')\nsocket.socket = Guard", "· ok ·"},
+		{"await asyncio.sleep(0, 'awaited')", "'awaited'\n[session"},
+		{"os.getpid = os.read = os.write = os.fstat = os.dup = os.dup2 = json.dumps = json.loads = select.select = time.time = time.sleep = None", "· ok ·"},
+		{"print('seen'); os.system('echo program'); 5", "seen\nprogram\n5\n[session"},
+	} {
+		w.execute("m", tt.code, map[string]any{"timeout_seconds": 10}).expect(t, false, tt.want)
+	}
+}
+
 // Processes that print at the same time do so by lines, and what is none comes before the pool's end.
 func TestRealOutputOfForkedProcesses(t *testing.T) {
 	w := newRealWorld(t)
