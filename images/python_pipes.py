@@ -28,6 +28,7 @@ def redirect(stream, name, redirect=OutStream._setup_stream_redirects):
     if name == "stdout":
         pipe = os.fstat(1)
         os.environ["KERNEL_OUTPUT"] = f"{pipe.st_dev}:{pipe.st_ino}"  # by which a Python that a cell starts knows whom it prints to
+        os.environ.setdefault("PYTHONUNBUFFERED", "1")  # the host's own would write when it has 8 KB, or ends
 
 
 def watch(stream):

@@ -61,6 +61,16 @@ func TestRealOutputOfReplacedModules(t *testing.T) {
 	}
 }
 
+// What a Python prints that a cell has started is heard while it runs, also the host's own: workers of joblib's outlive their cell.
+func TestRealOutputOfProgramsThatGoOn(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("g", `import os, subprocess, sys
+read, write = os.pipe()
+p = subprocess.Popen([sys.executable, '-c', f'import os; print("working"); os.write({write}, b"."); input()'], stdin=subprocess.PIPE, pass_fds=[write])
+os.read(read, 1);`).expect(t, false, "working\n[session")
+	w.run("g", "p.communicate(b'\\n');").expect(t, false)
+}
+
 // Processes that print at the same time do so by lines, and what is none comes before the pool's end.
 func TestRealOutputOfForkedProcesses(t *testing.T) {
 	w := newRealWorld(t)
