@@ -106,6 +106,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.pythonHint(module)
 	case name == "ImportError" && noWindow.MatchString(e.Value):
 		return noScreen
+	case name == "ImportError" && strings.HasPrefix(e.Value, "IProgress not found."): // tqdm.notebook, of ipywidgets
+		return "There are no widgets here: from tqdm import tqdm has bars of text, of which the last state is shown."
 	case name == "ImportError" && optional.MatchString(e.Value):
 		said := optional.FindStringSubmatch(e.Value)
 		return within.pythonHint(strings.TrimRight(said[1]+said[2], "."))

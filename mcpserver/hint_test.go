@@ -76,6 +76,14 @@ func TestHintOfAScreen(t *testing.T) {
 	}
 }
 
+// A progress bar that wants widgets is told of the one that needs none.
+func TestHintOfWidgets(t *testing.T) {
+	said := "IProgress not found. Please update jupyter and ipywidgets. See https://ipywidgets.readthedocs.io/en/stable/user_install.html"
+	if got := errorHint(kernels.ExecError{Name: "ImportError", Value: said}, bounds{}); !strings.Contains(got, "from tqdm import tqdm") {
+		t.Error(got)
+	}
+}
+
 // A program that is not there, or that would have to be root, is told how programs get there, in whatever language the session is.
 func TestHintOfAProgram(t *testing.T) {
 	images, internet := network{images: true}, network{images: true, mode: egress.Internet}
