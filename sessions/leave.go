@@ -31,7 +31,7 @@ func (s *session) leave(why *ending) (left bool, err error) {
 	if !runs && !s.leavesNews(why) {
 		return false, nil
 	}
-	if err := s.flush(context.Background()); err != nil && !(runs && s.isStored()) {
+	if err := s.flush(context.Background()); err != nil && !(runs && s.isStored(err)) {
 		s.log.Warn("the kernel is stopped, because the next start could not find it", "error", err)
 		return false, nil
 	}
@@ -51,9 +51,12 @@ func (s *session) leave(why *ending) (left bool, err error) {
 	return true, err
 }
 
-// isStored tells whether the store knows of the kernel, though perhaps not of all that it did: then the next process finds it, as it
-// does after a kill, and the variables are worth more than what is missing.
-func (s *session) isStored() bool { return !s.saver.owes(s.begun) }
+// isStored tells whether the store knows of the kernel, though an error keeps it from knowing all that it did: then the next process
+// finds it, as it does after a kill, and the variables are worth more than what is missing. With a Conflict nothing is owed any more,
+// saved or not.
+func (s *session) isStored(err error) bool {
+	return fault.KindOf(err) != fault.Conflict && !s.saver.owes(s.begun)
+}
 
 // leavesNews tells whether the end of the session's last kernel is yet to be told.
 func (s *session) leavesNews(why *ending) bool {

@@ -216,6 +216,26 @@ func TestKernelsAreLeftThoughTheStoreFails(t *testing.T) {
 	})
 }
 
+// A kernel is not left whose history is not saved any more: nothing tells the next process of it.
+func TestKernelIsNotLeftWithoutAHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start()
+		runCell(t, m, "s", "x = 1")
+		l.store.Fail(fault.New(fault.Conflict, "the session was deleted"))
+		runCell(t, m, "s", "x = 2")
+		if _, err := m.Restart(t.Context(), sessions.Alice, "s"); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.leave(m); n != 0 {
+			t.Errorf("%d kernels were left", n)
+		}
+		if refs, err := l.p.List(t.Context()); err != nil || len(refs) > 0 {
+			t.Errorf("there still are %v, %v", refs, err)
+		}
+	})
+}
+
 // Kernels of sessions with a minted id that nobody came back to, and of those that were closed, are nobody's.
 func TestKernelsThatNobodyWants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
