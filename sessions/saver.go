@@ -350,7 +350,7 @@ func (s *saver) room() error {
 		return nil
 	}
 	s.retry()
-	return fault.New(fault.Unavailable, "the history takes nothing, and %d changes of this session wait for it: %v", len(s.waiting), s.err).
+	return fault.New(fault.Unavailable, "the history takes nothing, and %d changes of this session wait for it: %v", len(s.waiting), fault.WithoutPlaces(s.err)).
 		WithHint("%s; nothing is lost so far, and cells run again when the history takes what waits", cmp.Or(fault.Hint(s.err), "look at the disk of the data folder"))
 }
 

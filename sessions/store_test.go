@@ -474,11 +474,11 @@ func TestNoCellIsTakenThatCouldNotBeKept(t *testing.T) {
 		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
 		defer m.Shutdown(context.Background())
 		runCell(t, m, "s", "one")
-		store.Fail(fault.New(fault.Unavailable, "the disk is full").WithHint("make room"))
+		store.Fail(fault.New(fault.Unavailable, "the disk is full (write /var/lib/cellblock/blobs/c0/new-1)").WithHint("make room"))
 		runCell(t, m, "s", "two")
 		sessions.Burden(m, "s", sessions.MaxWaiting)
 		_, err := m.Execute(t.Context(), sessions.Alice, sessions.Python("s", "three"))
-		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(fault.Hint(err), "make room") {
+		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the disk is full") || strings.Contains(err.Error(), "blobs") || !strings.Contains(fault.Hint(err), "make room") {
 			t.Errorf("one cell more: %v, hint %q", err, fault.Hint(err))
 		}
 		store.Fail(nil)
