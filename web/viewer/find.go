@@ -57,12 +57,15 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // cellHas tells whether a text in small letters stands in a cell, as far as a page shows that.
-func cellHas(e *sessions.Execution, stored storedText, wanted string) bool {
+func cellHas(e *sessions.Execution, stored []string, wanted string) bool {
 	if info := e.Info(); strings.Contains(strings.ToLower(info.Title()), wanted) || strings.Contains(strings.ToLower(info.Code), wanted) {
 		return true
 	}
-	text := stored.text
-	if stored.outputs != e.Produced() {
+	var text string
+	if len(stored) == e.Produced() {
+		slices.Reverse(stored)
+		text = strings.Join(stored, "")
+	} else {
 		text = textSoFar(e)
 	}
 	if strings.Contains(text, "\x1b") {
@@ -84,22 +87,15 @@ func textSoFar(e *sessions.Execution) string {
 	return text.String()
 }
 
-// storedText is the text of those outputs of a cell that are stored.
-type storedText struct {
-	text    string
-	outputs int
-}
-
-// storedTexts are what cells in a row have put out, as far as it is stored, by their numbers. They are read at once, because one by one
-// that takes ten times as long; there are none where the cells have put out much.
-func (v *Viewer) storedTexts(ctx context.Context, o sessions.Owner, id string, from, to int) map[int]storedText {
-	texts, may := map[int]storedText{}, budget{outputs: maxAtOnce, bytes: maxCellBytes}
+// storedTexts are the texts of those outputs of cells in a row that are stored, by the cells' numbers, the last first. They are read at
+// once, because one by one that takes ten times as long; there are none where the cells have put out much.
+func (v *Viewer) storedTexts(ctx context.Context, o sessions.Owner, id string, from, to int) map[int][]string {
+	texts, may := map[int][]string{}, budget{outputs: maxAtOnce, bytes: maxCellBytes}
 	for f, err := range v.Sessions.FindOutputs(ctx, o, id, sessions.OutputQuery{From: from, To: to, Limit: maxAtOnce + 1}) {
 		if err != nil || !may.takes(f.Output) {
 			return nil
 		}
-		after := texts[f.Number] // the last come first
-		texts[f.Number] = storedText{textOf(f.Output) + after.text, after.outputs + 1}
+		texts[f.Number] = append(texts[f.Number], textOf(f.Output))
 	}
 	return texts
 }

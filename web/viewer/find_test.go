@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"iter"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"cellblock/kernels"
 	"cellblock/sessions"
 	"cellblock/sessions/storetest"
 )
@@ -48,7 +50,7 @@ func TestFindInOutputs(t *testing.T) {
 		p := newPages(t, change)
 		p.ran("ann", "s", "set word straw")
 		want := []int{1}
-		for n := 2; n <= cells; n++ {
+		for n := 2; n < cells; n++ {
 			if n%10 == 0 {
 				want = append(want, n)
 				p.ran("ann", "s", "get word")
@@ -56,7 +58,12 @@ func TestFindInOutputs(t *testing.T) {
 				p.ran("ann", "s", "print hay")
 			}
 		}
+		p.ran("ann", "s", "print hay\nprint rick")
 		ann := p.signIn("ann", all...)
+		var over struct{ Cells []int }
+		if err := json.Unmarshal([]byte(ann.want(200, "GET", "/s/s/find?text=hay%0Arick", nil)), &over); err != nil || !slices.Equal(over.Cells, []int{cells}) {
+			t.Errorf("with %s, over two outputs: %v %v", name, err, over.Cells)
+		}
 		ann.want(202, "POST", "/s/s/run", map[string]any{"code": "get word\nwait"})
 		want = append(want, cells+1)
 		running, err := p.sessions.Execution(t.Context(), sessions.Owner{Issuer: "test", Subject: "ann"}, "s", cells+1)
@@ -73,6 +80,42 @@ func TestFindInOutputs(t *testing.T) {
 		}
 		if n := store.read.Load(); n > 1 {
 			t.Errorf("a store is asked for the outputs of %d cells", n)
+		}
+	}
+}
+
+// Texts in many pieces are put together once, and not again for each piece.
+func TestFindInManyPieces(t *testing.T) {
+	const pieces, size = maxAtOnce - 10, 10_000
+	store := &piecesStore{Store: storetest.NewMemory(), pieces: pieces, text: strings.Repeat("x", size)}
+	p := newPages(t, func(c *sessions.Config) { c.Store = store })
+	p.ran("ann", "s", "print a")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	texts := p.viewer.storedTexts(t.Context(), sessions.Owner{Issuer: "test", Subject: "ann"}, "s", 1, 1)
+	if text := strings.Join(texts[1], ""); len(text) != pieces*size {
+		t.Errorf("%d bytes were read, want %d", len(text), pieces*size)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10*pieces*size {
+		t.Errorf("%d bytes took %d", pieces*size, took)
+	}
+}
+
+// piecesStore has a cell that has put out the same text many times.
+type piecesStore struct {
+	sessions.Store
+	pieces int
+	text   string
+}
+
+func (s *piecesStore) FindOutputs(context.Context, sessions.SessionRef, sessions.OutputQuery) iter.Seq2[sessions.FoundOutput, error] {
+	return func(yield func(sessions.FoundOutput, error) bool) {
+		for i := s.pieces - 1; i >= 0; i-- {
+			out := kernels.Output{Kind: kernels.OutputStream, Text: s.text}
+			if !yield(sessions.FoundOutput{Number: 1, StoredOutput: sessions.StoredOutput{Index: i, Output: out}}, nil) {
+				return
+			}
 		}
 	}
 }
