@@ -11,7 +11,7 @@ var places = []struct {
 	{regexp.MustCompile(`[a-z]+://[^\s"'()/](?:[^\s"'()]*[^\s"'(),.:;])?`), "…"},  // an address
 	{regexp.MustCompile(`\b(dial|read|write) (?:tcp|udp)[46]? \S+:`), "$1:"},      // package net's errors
 	{regexp.MustCompile(`\b(?:dial \w+: )?lookup \S+(?: on \S+)?: `), "lookup: "}, // and its resolver's
-	{regexp.MustCompile(`(^|[\s"'(=])(?:[a-z]+://)?/[^\s"':()]*/`), "$1…/"},       // folders
+	{regexp.MustCompile(`(^|[\s"'(=>\[])(?:[a-z]+://)?/[^\s"':()]*/`), "$1…/"},    // folders
 }
 
 // WithoutPlaces is an error for those who do not operate the machine: its text and hint name no folders and no addresses of it. Those

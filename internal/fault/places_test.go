@@ -19,6 +19,8 @@ func TestWithoutPlaces(t *testing.T) {
 		{"a name", "dial tcp: lookup engine.internal on 10.0.0.2:53: no such host", "lookup: no such host"},
 		{"a file", "the disk is full (write /var/lib/cellblock/blobs/c0/new-1: no space left on device)",
 			"the disk is full (write …/new-1: no space left on device)"},
+		{"a socket's two ends", "write unix @->/run/user/1000/docker.sock: broken pipe", "write unix @->…/docker.sock: broken pipe"},
+		{"folders in a row", "not below [/srv/data /mnt/models]", "not below […/data …/models]"},
 		{"an image", "no image registry.example:5000/team/python:3", "no image registry.example:5000/team/python:3"},
 		{"none", "it did not come up within 10 s: read on", "it did not come up within 10 s: read on"},
 	}
