@@ -41,6 +41,9 @@ func configFiles() []string {
 // environment variables with our prefix that are not configuration keys.
 var foreignEnv = []string{"CELLBLOCK_CONFIG", "CELLBLOCK_TOKEN", "CELLBLOCK_URL", "CELLBLOCK_SHIM_BINARY"}
 
+// serviceVariables are those that Kubernetes gives all pods that have a service called cellblock beside them.
+var serviceVariables = regexp.MustCompile(`^CELLBLOCK_(SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=|PORT_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?=|PORT=(tcp|udp|sctp)://)`)
+
 // loadConfig reads all layers and checks the result.
 func loadConfig(src sources) (*Config, error) {
 	base := defaults()
@@ -216,7 +219,8 @@ func (s sources) fromEnv(known []string) (map[string]any, error) {
 			values[languageKey.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, "CELLBLOCK_")), "languages.$1.$2")] = value
 		case profileVariable(name) != "":
 			values[profileVariable(name)] = value
-		case strings.HasPrefix(strings.ToUpper(name), "CELLBLOCK_") && !slices.Contains(foreignEnv, name) && !strings.HasPrefix(name, "CELLBLOCK_TEST_"):
+		case slices.Contains(foreignEnv, name), strings.HasPrefix(name, "CELLBLOCK_TEST_"), serviceVariables.MatchString(kv):
+		case strings.HasPrefix(strings.ToUpper(name), "CELLBLOCK_"):
 			return nil, unknownVariable(name, names)
 		}
 	}

@@ -146,6 +146,20 @@ func TestLayersInOrder(t *testing.T) {
 	}
 }
 
+// Kubernetes names a service's addresses in variables, which are no settings; a port that somebody wants to set is none of them.
+func TestVariablesOfKubernetes(t *testing.T) {
+	given := []string{"CELLBLOCK_SERVICE_HOST=10.0.0.1", "CELLBLOCK_SERVICE_PORT=8787", "CELLBLOCK_SERVICE_PORT_HTTP=8787", "CELLBLOCK_PORT=tcp://10.0.0.1:8787",
+		"CELLBLOCK_PORT_8787_TCP=tcp://10.0.0.1:8787", "CELLBLOCK_PORT_8787_TCP_ADDR=10.0.0.1"}
+	if _, err := load(t, "", given); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{"CELLBLOCK_PORT=8787", "CELLBLOCK_SERVICE=x"} {
+		if _, err := load(t, "", []string{wrong}); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
 // An empty value, as of a variable in a script that nobody has set, is none: it must not take a limit away, turn the audit log off or
 // put the data folder where the server happens to start. What is empty by default may be.
 func TestEmptyValues(t *testing.T) {
