@@ -4,7 +4,7 @@ import sys
 import types
 
 REPLACED = "json", "os", "select", "time"
-OURS = "IPython", "ipykernel", "jupyter_client", "zmq"
+OURS = "IPython", "asyncio", "ipykernel", "jupyter_client", "tornado", "zmq"
 
 
 def copied(module):

@@ -52,6 +52,8 @@ func TestRealOutputOfReplacedModules(t *testing.T) {
 	for _, tt := range []struct{ code, want string }{
 		{"import asyncio, json, os, select, socket, time\nfrom unittest import mock\nwith mock.patch('os.getpid', return_value=42): print('seen', os.getpid())", "seen 42\n[session"},
 		{"with mock.patch('socket.socket'): print(await asyncio.sleep(0, 'awaited'))", "awaited\n[session"},
+		{"with mock.patch('time.time', side_effect=[1, 2]), mock.patch('time.monotonic', side_effect=[3, 4]):\n" +
+			"    for _ in 'ab': print('at', time.time(), time.monotonic()); time.sleep(0.3)", "at 1 3\nat 2 4\n[session"},
 		{"class Guard(socket.socket):\n    def __new__(cls, *args): raise RuntimeError('no network')\nsocket.socket = Guard", "· ok ·"},
 		{"await asyncio.sleep(0, 'awaited')", "'awaited'\n[session"},
 		{"os.getpid = os.read = os.write = os.fstat = os.dup = os.dup2 = json.dumps = json.loads = select.select = time.time = time.sleep = None", "· ok ·"},
