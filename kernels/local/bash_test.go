@@ -46,8 +46,9 @@ func TestBashCells(t *testing.T) {
 		{"keys() { python3 -c \"import os, signal, tty\n$1\ntty.setraw(0)\nwhile os.read(0, 1): pass\" </dev/tty; }; keys; echo $?",
 			"\npython3 is ended: it waits for keys, and nobody can press any here\nHangup\n129\n", ""},
 		{"keys 'signal.signal(signal.SIGHUP, signal.SIG_IGN)'", "\npython3 is ended: it waits for keys, and nobody can press any here\nKilled\n", "137 (ended by signal 9)"},
-		// One that works is not, nor is what comes behind one that was.
+		// One that works or goes on to write is not, nor is what comes behind one that was.
 		{"keys 'tty.setraw(0); from time import *; end = time() + 4\nwhile time() < end: pass\nraise SystemExit(print(\"worked\"))'", "worked\n", ""},
+		{"keys 'tty.setraw(0); from time import *\nfor i in range(4): sleep(0.7), print(i, flush=True)\nraise SystemExit'", "0\n1\n2\n3\n", ""},
 		{"keys >/dev/null 2>&1; sleep 4; echo slept", "\npython3 is ended: it waits for keys, and nobody can press any here\nslept\n", ""},
 		{"unset -f keys", "", ""},
 		{"printf '%s\\n' first last >pages; more -5 pages; bash -c 'more <pages'", "first\nlast\nfirst\nlast\n", ""},

@@ -100,6 +100,7 @@ class Program:
         self.input = None  # the pipe by which it gets code
         self.run = None
         self.words = []  # of runs whose marks may still come
+        self.written = 0  # bytes, to the terminal
         self.parent = None  # whose output comes while nothing runs
         self.lock, self.writing = threading.RLock(), threading.Lock()
         self.decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
@@ -216,6 +217,7 @@ class Program:
                 if not data:
                     continue
                 first = first or time.monotonic()
+                self.written += len(data)
                 pending += data
             if pending and (not ready or len(pending) >= CHUNK or MARK in data or time.monotonic() >= first + HURRY):
                 bucket.take(len(pending))
@@ -333,13 +335,14 @@ class Program:
 
 
 class KeyReaders:
-    """Programs that wait for keys, as an editor does, and would wait for ever. One that works, as ffmpeg, only hears of keys."""
+    """Programs that wait for keys, as an editor does, and would wait for ever. One that works, as ffmpeg, or goes on to draw, as a
+    progress bar, only hears of keys."""
 
     def __init__(self, program, tell):
         self.program = program
         self.tell = tell  # is given text
         self.looks = 0  # in turn at which somebody waited
-        self.worked = None  # until the last of them
+        self.seen = None  # seconds worked and bytes written until the last of them
         self.hung_up = []  # who was told that the terminal is gone
 
     def look(self):
@@ -357,9 +360,9 @@ class KeyReaders:
         send_all(self.hung_up, signal.SIGHUP)
 
     def wait(self):
-        """Tells whether the terminal is read by keys, and nothing has worked since the last look."""
-        before, self.worked = self.worked, None if self.program.reads_lines() else self.program.worked()
-        return None not in (before, self.worked) and abs(self.worked - before) < WORKS
+        """Tells whether the terminal is read by keys, and nothing has worked or written since the last look."""
+        before, self.seen = self.seen, None if self.program.reads_lines() else (self.program.worked(), self.program.written)
+        return None not in (before, self.seen) and abs(self.seen[0] - before[0]) < WORKS and self.seen[1] == before[1]
 
     def go_on_ending(self):
         left = set(self.hung_up) & set(self.program.foreground())
