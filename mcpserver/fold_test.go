@@ -169,7 +169,9 @@ func TestPrintedBytes(t *testing.T) {
 		"as a value's text":     {stdout(fmt.Sprintf("b'%s'", strings.Repeat(`\x00\x01abc`, 2000))), true},
 		"on stderr":             {stderr(strings.Repeat(`\xff\x80Q`, 2000)), true},
 		"few":                   {stdout(strings.Repeat(`\xff\x80Q`, 100)), false},
-		"a text of Latin-1":     {stdout(strings.Repeat("sch\uFFFDne Gr\uFFFD\uFFFDe aus der gro\uFFFDen Stadt, die ich nicht mehr gesehen habe und sehr vermisse\n", 100)), false},
+		"a text of Latin-1":     {stdout(strings.Repeat("sch\uFFFDne Gr\uFFFD\uFFFDe aus der gro\uFFFDen Stadt, die ich nicht mehr gesehen habe und sehr vermisse ", 100)), false},
+		"a text of Latin-2":     {stdout(strings.Repeat("Jeste\uFFFD jak zdrowie; ile ci\uFFFD trzeba ceni\uFFFD, ten tylko si\uFFFD dowie, kto ci\uFFFD straci\uFFFD. ", 100)), false},
+		"paths of Windows":      {stdout(strings.Repeat("C:\\xampp\\a.php ", 600)), false},
 		"a text":                {stdout(strings.Repeat("0123456789", 1000)), false},
 	} {
 		blocks := render(tt.out)

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -128,9 +129,12 @@ func streamPieces(text string, stderr bool) []piece {
 // maxBinary is how many characters are told of what nobody can read.
 const maxBinary = 1000
 
-// isBinary tells whether a text is made of bytes that are none, as of a program or a picture: of twenty characters at least one
-// stands for a byte that UTF-8 does not know, or begins the escape of one.
+// escapedByte is how Python, and what Bash prints, tell a byte that is no text. A path of Windows or a formula has other letters.
+var escapedByte = regexp.MustCompile(`\\x[0-9a-f]{2}`)
+
+// isBinary tells whether a text is made of bytes that are none, as of a program or a picture: of ten characters at least one stands for a
+// byte that UTF-8 does not know, or begins the escape of one. Of a text in an older encoding it may be one in twelve.
 func isBinary(text string) bool {
-	marks := strings.Count(text, "\uFFFD") + strings.Count(text, `\x`)
-	return marks*20 > utf8.RuneCountInString(text)
+	marks := strings.Count(text, "\uFFFD") + len(escapedByte.FindAllStringIndex(text, -1))
+	return marks*10 > utf8.RuneCountInString(text)
 }
