@@ -9,6 +9,9 @@ import (
 // screenRows is how many lines a cursor can go back up, as in a terminal of that height.
 const screenRows = 24
 
+// maxErased is how many characters of a line are erased up to a column, each time that it is asked for in three bytes.
+const maxErased = 1 << 10
+
 // plain returns what a terminal would show in the end for s: carriage returns and backspaces have overwritten, lines
 // that were erased are gone, colours and other control sequences (ECMA-48) are removed. So a progress bar that was
 // redrawn a thousand times is one line. The result is valid UTF-8 and holds no control characters but \n and \t.
@@ -173,14 +176,11 @@ func (t *terminal) erase(parameters string) {
 	case "", "0":
 		t.rows[t.row] = l[:min(t.col, len(l))]
 	case "1":
-		for i := range min(t.col+1, len(l)) {
+		for i := range min(t.col+1, len(l), maxErased) {
 			l[i] = ' '
 		}
 	case "2":
-		t.rows[t.row] = nil
-		for range min(t.col, len(l)) {
-			t.rows[t.row] = append(t.rows[t.row], ' ')
-		}
+		t.rows[t.row] = nil // put fills it up to the column, at no more cost than what was typed
 	}
 }
 

@@ -160,8 +160,12 @@ func TestThousands(t *testing.T) {
 func TestLongTextsAreReadOnce(t *testing.T) {
 	const many, most = 100_000, 10 * time.Second // it takes a hundredth
 	for name, read := range map[string]func(){
-		"empty lines":    func() { foldRepeats(strings.Repeat("\n", many), false) },
-		"blank lines":    func() { foldRepeats(strings.Repeat("  \n", many), false) },
+		"empty lines":  func() { foldRepeats(strings.Repeat("\n", many), false) },
+		"blank lines":  func() { foldRepeats(strings.Repeat("  \n", many), false) },
+		"erased lines": func() { plain(strings.Repeat("x\x1b[2K", many)) },
+		"erased beginnings": func() {
+			plain(strings.Repeat("x", 4*many) + strings.Repeat("\x1b[1K", many))
+		},
 		"cells and rows": func() { htmlText("<table><tr>" + strings.Repeat("<td>", many) + strings.Repeat("<tr>", many)) },
 		"tables in each other": func() {
 			htmlText(strings.Repeat("<table><td>", many) + strings.Repeat("text ", many))
