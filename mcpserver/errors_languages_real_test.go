@@ -141,6 +141,9 @@ func TestRealTablesOfR(t *testing.T) {
 	if got := run("x <- rnorm(1e6)\nx").String(); len(got) > maxValue+1000 || !strings.Contains(got, "left out here") || !strings.Contains(got, "omitted 995000 entries") {
 		t.Errorf("a long vector: %d bytes\n%.300s", len(got), got)
 	}
+	if got := run("options(max.print = 6000)\nx").String(); !strings.Contains(got, "omitted 994000 entries") {
+		t.Errorf("with an option of his own: %.300s", got)
+	}
 	sayAll(t, run, []saying{
 		{"small", "data.frame(n = c(1.5, 20), s = c('a', NA))", "n    s\n1  1.5    a\n2 20.0 <NA>"},
 		{"one that prints itself", "print.own <- function(x, ...) cat('own, of', nrow(x), 'rows')\nstructure(data.frame(a = 1:100), class = c('own', 'data.frame'))", "own, of 100 rows"},

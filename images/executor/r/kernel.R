@@ -95,9 +95,10 @@ local({
     paste(lines, collapse = "\n")
   }
   for (kind in c("data.frame", "data.table", "matrix")) registerS3method("repr_text", kind, table_text, asNamespace("repr"))
-  # Of more than so many elements the text would be cut anyway, and takes seconds to make.
+  # Of more than so many elements the text would be cut anyway, and takes seconds to make. Who sets the option gets what it says.
+  most <- getOption("max.print")
   registerS3method("repr_text", "default", function(obj, ...) {
-    before <- options(max.print = min(getOption("max.print"), 5000))
+    before <- options(max.print = if (identical(getOption("max.print"), most)) min(most, 5000) else getOption("max.print"))
     on.exit(options(before))
     paste(capture.output(print(obj)), collapse = "\n")
   }, asNamespace("repr"))
