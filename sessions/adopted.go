@@ -63,7 +63,7 @@ func (s *session) followOn(a *adopted) {
 	defer cancel()
 	defer s.anyTurn()()
 	r := &run{
-		s: s, e: a.Execution, running: a.cell, doubt: a.doubt,
+		s: s, e: a.Execution, client: s.kernel.client, running: a.cell, doubt: a.doubt,
 		sent: make(chan struct{}), recall: func() {}, ended: make(chan struct{}),
 	}
 	close(r.sent)

@@ -15,6 +15,8 @@ import (
 type run struct {
 	s *session
 	e *Execution
+	// client is that of the cell's kernel.
+	client client
 	// sent is closed when the cell is on its way to the kernel or cannot be sent; recall gives up sending it.
 	sent   chan struct{}
 	recall context.CancelFunc
@@ -52,10 +54,9 @@ func (s *session) runCell(e *Execution) {
 	defer recall()
 	s.weighAgain()
 	e.begin(s.takeNews(e))
-	r := &run{s: s, e: e, first: !s.kernel.used, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
+	r := &run{s: s, e: e, client: s.kernel.client, first: !s.kernel.used, sent: make(chan struct{}), recall: recall, ended: make(chan struct{})}
 	s.kernel.used = true
-	client := s.kernel.client
-	s.manager.hands.run(func() { r.follow(ctx, sending, client) })
+	s.manager.hands.run(func() { r.follow(ctx, sending) })
 	r.toEnd(cancel)
 }
 
@@ -70,9 +71,9 @@ func (r *run) toEnd(abandon context.CancelFunc) {
 }
 
 // follow sends the cell, which takes its time while the connection to the kernel is down, and records what it produces.
-func (r *run) follow(ctx, sending context.Context, c client) {
+func (r *run) follow(ctx, sending context.Context) {
 	defer close(r.ended)
-	running, err := c.Execute(sending, kernels.ExecuteRequest{
+	running, err := r.client.Execute(sending, kernels.ExecuteRequest{
 		Code: r.e.code, StoreHistory: true, AllowStdin: r.e.isAttended(), MsgID: r.e.msgID,
 	})
 	if err != nil {
@@ -116,9 +117,13 @@ func (r *run) drain(ctx context.Context) {
 			r.e.record.room(ctx)
 		case errors.Is(err, io.EOF):
 			r.outcome = exited(r.running.Result())
+			r.s.allRead(r.e, r.client)
 			return
 		default:
 			r.outcome, r.cutOff = r.fallen(err), ctx.Err() != nil
+			if !r.cutOff {
+				r.s.allRead(r.e, r.client)
+			}
 			return
 		}
 	}

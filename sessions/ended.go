@@ -141,6 +141,44 @@ func (s *session) takeLate() []Late {
 	return late
 }
 
+// behind is what threads of the running cell have put out after its end, before all that is the cell's own was read: it waits for its
+// place behind that.
+type behind struct {
+	outs []kernels.Output
+	size int64
+	over bool // all of the cell's own was read
+}
+
+// maxBehind bounds it, in bytes: more takes the place that it finds.
+const maxBehind = 4 << 20
+
+// addBehind is addLate for the running cell. The caller holds s.mu.
+func (s *session) addBehind(out kernels.Output) (held bool) {
+	if s.behind.over || s.behind.size > maxBehind {
+		return s.running.record.append(out)
+	}
+	s.behind.outs = append(s.behind.outs, out)
+	s.behind.size += outputSize(out)
+	return s.saver != nil
+}
+
+// allRead notes that the running cell's own output has been read, and puts what came behind it into its record.
+func (s *session) allRead(e *Execution, c client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, out := range s.behind.outs {
+		if !e.record.append(out) && s.saver != nil { // it was held, and is not to be saved
+			c.ReleaseLate(e.msgID, out.Seq)
+		}
+	}
+	s.behind = behind{over: true}
+}
+
+// begins notes that a cell runs, of which nothing has been read. The caller holds s.mu.
+func (s *session) begins(e *Execution) {
+	s.running, s.behind = e, behind{}
+}
+
 // addLate keeps output that came after its cell had ended, and tells whether the shim is to keep it until it is saved.
 // Called by the kernel's client.
 func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
@@ -155,7 +193,7 @@ func (s *session) addLate(out kernels.Output, msgID string) (held bool) {
 		}
 	}
 	if s.running != nil && s.running.msgID == msgID {
-		return s.running.record.append(out)
+		return s.addBehind(out)
 	}
 	s.log.Debug("late output of a cell that is forgotten", "kind", out.Kind)
 	return false

@@ -51,6 +51,41 @@ func TestItem11LateOutputIsKeptUntilItIsSaved(t *testing.T) {
 	}
 }
 
+// What a cell has put out before its end comes first, also where it is still to be read when its threads print on.
+func TestLateOutputBehindTheCellsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, store := kernelstest.NewProvisioner(), storetest.NewMemory()
+		defer p.StopAll()
+		m := newOnTheWire(t, p, store)
+		defer shutdown(t, m)
+		runCell(t, m, "s", "print first")
+		release := store.Block()
+		e, err := m.Execute(t.Context(), sessions.Alice, sessions.Python("s", "flood 14000000\nprint last\nlate 1s after\nlate 2s the end"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second) // which the store is waited for behind the flood
+		release()
+		if _, err := e.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var texts []string
+		for out := range e.SoFar(0) {
+			if len(out.Text) < 100 {
+				texts = append(texts, out.Text)
+			}
+		}
+		if got := strings.Join(texts, ""); got != "last\nafter\nthe end\n" {
+			t.Errorf("it put out %q", got)
+		}
+		if k := p.Kernel(p.Launched()[0].ID); k.Acked() != k.Last() {
+			t.Errorf("%d of %d are acknowledged in the end", k.Acked(), k.Last())
+		}
+	})
+}
+
 // newOnTheWire returns a Manager over scripted kernels that speak the wire, with the real client between.
 func newOnTheWire(t *testing.T, p *kernelstest.Provisioner, store sessions.Store) *sessions.Manager {
 	t.Helper()

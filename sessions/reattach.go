@@ -242,7 +242,7 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	}
 	s.setState(Idle)
 	s.setState(Busy)
-	s.running = running.Execution
+	s.begins(running.Execution)
 	running.cell, _ = k.client.Adopted(running.msgID)
 	if age, ok := k.client.Since(running.msgID); ok {
 		running.goesOn(age)

@@ -62,6 +62,7 @@ type session struct {
 	active      time.Time // when that kernel was last used
 	queue       []*Execution
 	running     *Execution
+	behind      behind
 	launched    kernels.Handle // the kernel's that was launched last, for its log
 	live        client         // of the kernel that came up last, to be asked what it uses
 	records     []*record      // of cells that have ended, in the order in which they did, and may still produce output
@@ -228,7 +229,7 @@ func (s *session) pop() *Execution {
 	e := s.queue[0]
 	s.queue = slices.Delete(s.queue, 0, 1)
 	e.count(false)
-	s.running = e
+	s.begins(e)
 	s.setState(Busy)
 	return e
 }
