@@ -146,21 +146,21 @@ func TestOwnersAreApart(t *testing.T) {
 		s := start(t, runtime)
 		alice := s.Connect(t, s.Token(t, "--subject", "alice"), false)
 		bob := s.Connect(t, s.Token(t, "--subject", "bob"), false)
-		python(t, alice, "analysis", "secret = 'alice'; open('secret.txt', 'w').write(secret)")
+		python(t, alice, "analysis", "secret = 'alice'; open('only-of-alice.txt', 'w').write(secret)")
 		r := python(t, bob, "analysis", "import os; print('secret' in globals(), os.listdir('.'))")
 		wantText(t, r.Text, "False []")
 		r = python(t, bob, "analysis", `import os
 found = []
 for top in sorted(set(os.listdir('/')) - {'proc', 'sys', 'dev'}):
     for folder, _, files in os.walk('/' + top):
-        found += [os.path.join(folder, f) for f in files if f == 'secret.txt']
+        found += [os.path.join(folder, f) for f in files if f == 'only-of-alice.txt']
 print(found)`)
 		wantText(t, r.Text, "[]")
 		if text := call(t, bob, "list_sessions", nil).Text; strings.Count(text, "analysis") != 1 {
 			t.Errorf("bob sees:\n%s", text)
 		}
 		call(t, bob, "close_session", map[string]any{"session_id": "analysis", "delete_files": true})
-		wantText(t, python(t, alice, "analysis", "print(secret, open('secret.txt').read())").Text, "alice alice")
+		wantText(t, python(t, alice, "analysis", "print(secret, open('only-of-alice.txt').read())").Text, "alice alice")
 	})
 }
 

@@ -117,7 +117,7 @@ func (f *suite) stopped(b *box) {
 }
 
 func testStopTerm(f *suite) {
-	const grace = 4 * time.Second
+	const grace = 10 * time.Second // of which a machine that is busy needs more than a moment
 	b := f.launch()
 	e := b.execute(`import os, signal
 def term(*_):
