@@ -252,13 +252,14 @@ func (s *session) notUp(ctx context.Context, err error, logs string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %s", s.choice.Language, s.key.id, fault.WithoutPlaces(err))
+	told := fault.WithoutPlaces(err)
+	f := fault.New(startKind(err), "the %s kernel of session %q did not start: %s", s.choice.Language, s.key.id, told)
 	f.Err = &notUpError{err}
 	if logs = lastLines(logs, 12); logs != "" {
 		f.Message += "\nIts last log lines:\n" + logs
 	}
 	f.Hint = "call again to try once more; if it fails again, the health tool says what is wrong"
-	if hint := fault.Hint(fault.WithoutPlaces(err)); hint != "" {
+	if hint := fault.Hint(told); hint != "" {
 		f.Hint = hint
 	}
 	s.log.Warn("kernel did not start", "error", err, "logs", logs)

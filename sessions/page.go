@@ -101,11 +101,8 @@ func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first
 // OutputAt returns the output of an index if it is kept, else the notice that tells why it is not, if there is one. It does not wait
 // for what has not come yet.
 func (e *Execution) OutputAt(index int) (out kernels.Output, ok bool) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for next, err := range e.OutputsFrom(now, index) {
+	for next := range e.SoFar(index) {
 		switch {
-		case err != nil:
 		case next.Kind != kernels.OutputNotice && next.Index == index:
 			return next.Output, true
 		case next.Kind != kernels.OutputNotice:
@@ -113,9 +110,6 @@ func (e *Execution) OutputAt(index int) (out kernels.Output, ok bool) {
 		case out.Notice == nil:
 			out = next.Output
 		}
-	}
-	for _, next := range e.LateFrom(index) {
-		return next.Output, next.Kind != kernels.OutputNotice && next.Index == index
 	}
 	return out, false
 }
