@@ -45,6 +45,10 @@ type Language struct {
 	// value whose form VariablesType is JSON. It is here and not with who sends it because it is made of what the kernel
 	// understands, as Argv is. Empty: the language cannot tell.
 	Variables string
+	// Save is an expression that saves what the user has defined, in a file that SavedFile names, and Load one that has that file's back,
+	// in another kernel, and removes it. Their values have a form whose VariablesType is JSON: {"saved": n}, and {"back": n, "left": ["name (type)", …], "more": n, "why": ""},
+	// with what is not back, how many more are not, and what went wrong. Empty: the language cannot.
+	Save, Load string
 	// RunFile is code that runs a script as if it were in the cell, but with its own name in tracebacks. "{path}" stands for a
 	// literal with the file's path, as most languages understand it, "{path:sh}" for a word as shells do, "{args}" for a list of
 	// literals in square brackets, the script's arguments: code without it can give a script none. Empty: the kernel cannot.
@@ -52,6 +56,9 @@ type Language struct {
 	// Folder is where its kernelspec lies, if Argv names files there. Empty: it does not.
 	Folder string
 }
+
+// SavedFile is where Language.Save puts what it saves, in the folder in which the kernel has started.
+const SavedFile = ".cellblock-variables"
 
 // VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
 const VariablesType = "application/vnd.cellblock.variables+json"

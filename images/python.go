@@ -89,14 +89,17 @@ finally:
 //go:embed python_variables.py
 var pythonVariables string
 
-// pythonExpression runs a program in a namespace of its own and gives what its function describe_all returns. It relies on
+//go:embed python_saved.py
+var pythonSaved string
+
+// pythonExpression runs a program in a namespace of its own and gives what a call of one of its functions returns. It relies on
 // no name that the user may have given another meaning, and defines none.
-func pythonExpression(program string) string {
+func pythonExpression(program, call string) string {
 	literal, err := json.Marshal(program) // JSON's strings are strings of Python, too
 	if err != nil {
 		panic(err)
 	}
-	return `(lambda b, n: (b.exec(` + string(literal) + `, n), n["describe_all"]())[1])(__import__("builtins"), {"__name__": "cellblock"})`
+	return `(lambda b, n: (b.exec(` + string(literal) + `, n), b.eval("` + call + `", n))[1])(__import__("builtins"), {"__name__": "cellblock"})`
 }
 
 // Python is IPython's kernel with an interpreter that has ipykernel. Its own history database is off: sessions keep
@@ -124,7 +127,9 @@ func Python(interpreter string) Language {
 		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
 			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install needs a network.",
 		Endings:   []string{".py"},
-		Variables: pythonExpression(pythonVariables),
+		Variables: pythonExpression(pythonVariables, "describe_all()"),
+		Save:      pythonExpression(pythonSaved, "save()"),
+		Load:      pythonExpression(pythonSaved, "load()"),
 		RunFile:   pythonRunFile,
 	}
 }

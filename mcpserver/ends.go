@@ -26,5 +26,9 @@ func endsSoon(e *sessions.Execution) string {
 	if end.At.IsZero() || time.Until(end.At) >= nearEnd || e.Minted() || e.Once() {
 		return ""
 	}
-	return "Note: this session's kernel " + endsIn(end) + "; its variables go with it, its files stay."
+	variables := "its variables go with it"
+	if e.VariablesSaved() {
+		variables = "its variables are saved, as far as they can be"
+	}
+	return "Note: this session's kernel " + endsIn(end) + "; " + variables + ", its files stay."
 }

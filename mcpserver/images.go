@@ -175,7 +175,7 @@ func (s *service) installTool() toolSpec {
 		description: "Build an image that adds packages to a session's.",
 		input: []mcp.ToolOption{
 			sessionArgument(), packagesArgument(),
-			mcp.WithBoolean("move", mcp.Description("Restart the session in it: variables are lost")),
+			mcp.WithBoolean("move", mcp.Description("Restart the session in it")),
 		},
 		destructive: true, handle: s.install,
 	}
@@ -217,9 +217,12 @@ func (s *service) install(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		return mcp.NewToolResultText(fmt.Sprintf(`%s Session %s still runs without: the same call with move: true restarts it in there, or a new session runs in it with image: "%s".`,
 			text, id, made.Name)), nil
 	}
-	info, err := s.Sessions.Remake(ctx, owner, id, made.Name, clientName(ctx))
+	info, loaded, err := s.Sessions.Remake(ctx, owner, id, made.Name, clientName(ctx))
 	if err != nil {
 		return toolError(fault.New(fault.KindOf(err), "%s But session %s was not moved: %w", text, id, err).WithHint("%s", fault.Hint(err))), nil
+	}
+	if loaded != "" {
+		return mcp.NewToolResultText(fmt.Sprintf("%s Session %s now runs in it. %s", text, id, plain(loaded))), nil
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("%s Session %s now runs in it (generation %d). Variables, imports and background work are lost; files and history are kept: "+
 		"restore_session runs the earlier cells again.", text, id, info.Generation)), nil

@@ -21,7 +21,7 @@ func TestARemadeSessionKeepsItsAge(t *testing.T) {
 				began := createdOf(t, m)
 				time.Sleep(time.Hour)
 				for _, image := range []string{"mine", "other"} {
-					info, err := m.Remake(t.Context(), sessions.Alice, "s", image, "")
+					info, _, err := m.Remake(t.Context(), sessions.Alice, "s", image, "")
 					if err != nil || !info.Created.Equal(began) || !createdOf(t, m).Equal(began) {
 						t.Errorf("in %s it began at %v, not %v; %v", image, info.Created, began, err)
 					}

@@ -64,6 +64,9 @@ func (s *session) runCell(e *Execution) {
 func (r *run) toEnd(abandon context.CancelFunc) {
 	r.supervise()
 	r.await(abandon)
+	if k := r.s.kernel; k != nil {
+		k.busy = r.cutOff
+	}
 	r.e.dropPrompt()
 	if !r.left() {
 		r.conclude()

@@ -17,12 +17,12 @@ type CloseOptions struct {
 // why is what the owner is told that ended the session.
 func (o CloseOptions) why() *ending {
 	if o.Operator && o.DeleteFiles {
-		return &ending{fault.Cancelled, "the session was deleted, with files and history, by an operator of the server"}
+		return &ending{kind: fault.Cancelled, cause: "the session was deleted, with files and history, by an operator of the server", forgets: true}
 	}
 	if o.Operator {
-		return &ending{fault.Cancelled, "the session was stopped by an operator of the server"}
+		return &ending{kind: fault.Cancelled, cause: "the session was stopped by an operator of the server", forgets: true}
 	}
-	return &ending{fault.Cancelled, "the session was closed"}
+	return &ending{kind: fault.Cancelled, cause: "the session was closed", forgets: true}
 }
 
 // Close ends a session: its kernel is stopped, a running cell ends, waiting cells never run. Files are kept unless the

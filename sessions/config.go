@@ -37,6 +37,8 @@ type Runtime struct {
 	Image string
 	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.
 	Variables string
+	// Save and Load are the expressions that save what the user has defined, and have it back (images.Language). Empty: it cannot be saved.
+	Save, Load string
 	// RunFile is the code that runs a file (images.Language). Empty: there is none.
 	RunFile string
 	// IdleTimeout and MaxLife are those of Config for kernels of this language; 0: as there.
@@ -79,6 +81,8 @@ type Config struct {
 	// IdleTimeout is how long a kernel waits for its next cell before it is culled (30 min), MaxLife how long it may live in
 	// all (24 h). Negative: for ever.
 	IdleTimeout, MaxLife time.Duration
+	// SaveVariables has kernels that are culled save their variables, where their language can, and the next ones load them.
+	SaveVariables bool
 	// Guest tells that another process may come first on this store. Sessions that such a one has left are taken over where
 	// they are asked for by name, and not because somebody asks for a list: it may come back for them.
 	Guest bool
@@ -152,6 +156,11 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// SavesVariables tells whether kernels of a language that are culled save their variables, for the next one of their session.
+func (c Config) SavesVariables(language string) bool {
+	return c.SaveVariables && c.Runtimes[language].Save != ""
 }
 
 // NameOfImage is what an owner calls the image of a session of his (Choice.Image), which he can name in calls.

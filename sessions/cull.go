@@ -10,7 +10,7 @@ import (
 )
 
 // Culling stops kernels that nobody uses, and those that have lived for their longest. The session stays, without a
-// kernel: the next cell begins the next generation and is told. Sessions with a minted id that nobody came back to are
+// kernel: the next cell begins the next generation and is told. What it had in memory is saved, where that can be (saved.go). Sessions with a minted id that nobody came back to are
 // closed instead. What runs a cell, or has one waiting, is left alone.
 
 // End is when a session's kernel is to be stopped, if nothing happens before. At is zero when that is never.
@@ -65,8 +65,15 @@ func (s *session) cull() {
 	if why == "" {
 		return
 	}
+	saved, wanted := s.saveVariables()
+	if wanted {
+		return
+	}
+	if saved {
+		why += variablesSaved
+	}
 	s.log.Info("kernel is culled", "why", why)
-	s.addLoss(why, now)
+	s.addLoss(why, time.Now())
 	s.lost(Culled)
 	unused := s.kernel
 	s.kernel = nil
@@ -99,7 +106,7 @@ func (s *session) dueCull(now time.Time) (why string) {
 
 // cullMinted ends a minted session that nobody came back to.
 func (s *session) cullMinted() {
-	why := &ending{fault.NotFound, "the session was closed because its id was minted and nobody used it again for " +
+	why := &ending{kind: fault.NotFound, cause: "the session was closed because its id was minted and nobody used it again for " +
 		words.Length(s.manager.cfg.MintedIdle)}
 	if s.retire(why) {
 		s.cancel(why)
@@ -121,6 +128,11 @@ func (s *session) unclaimedUntil() time.Time {
 // unclaimed tells whether nobody has used a minted session since its first cell. The caller holds s.mu.
 func (s *session) unclaimed() bool {
 	return s.minted && s.cells-s.past.Executions <= 1 && !s.wanted
+}
+
+// VariablesSaved tells whether the variables of the cell's kernel are saved before it is culled.
+func (e *Execution) VariablesSaved() bool {
+	return e.session != nil && e.session.manager.cfg.SavesVariables(e.session.choice.Language)
 }
 
 // KernelEnds says when the kernel that ran the cell is to be stopped; never, as far as this tells, once it is not its

@@ -35,6 +35,10 @@ func Python(id, code string) Request { return python(id, code) }
 // StopsIn is how long it takes to stop a kernel.
 func (p *FakeProvisioner) StopsIn(d time.Duration) { p.stopTime = d }
 
+// SavesIn sets how long kernels take to save their variables, Loads what those say that load them.
+func (p *FakeProvisioner) SavesIn(d time.Duration) { p.saving = d }
+func (p *FakeProvisioner) Loads(answer string)     { p.loads = answer }
+
 // AttachesIn is how long it takes to attach to a kernel.
 func (p *FakeProvisioner) AttachesIn(d time.Duration) { p.attachTime = d }
 

@@ -1,19 +1,24 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"cellblock/images"
 	"cellblock/kernels"
 )
 
 type fakeClient struct {
 	p    *fakeProvisioner
+	dir  string // the workspace
 	late func(kernels.Output, string) bool
 	done chan struct{}
 	// server has launched the kernel.
@@ -89,6 +94,7 @@ func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, serv
 	if c.err != nil {
 		return nil, c.err
 	}
+	r.Code = cmp.Or(r.UserExpressions["v"], r.Code)
 	e := &fakeCell{id: r.MsgID, code: r.Code, mayAsk: r.AllowStdin, signals: make(chan string, 1), replies: make(chan string, 1), changed: make(chan struct{}), done: make(chan struct{})}
 	if c.current != nil && !c.current.over() {
 		panic("two cells at once on one kernel")
@@ -100,7 +106,7 @@ func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, serv
 }
 
 // play does what a cell's code says: "sleep 3s" (ends early when interrupted), "slow 3s" (ends
-// so long after it was interrupted), "stubborn" (only a restart ends it), "steps N",
+// so long after it was interrupted), "save" and "load" (images.Language), "stubborn" (only a restart ends it), "steps N",
 // "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
 func (c *fakeClient) play(e *fakeCell) {
 	word, rest, _ := strings.Cut(e.code, " ")
@@ -147,6 +153,21 @@ func (c *fakeClient) play(e *fakeCell) {
 		e.end(kernels.Result{Status: kernels.StatusOK})
 	case "stubborn":
 		<-e.done
+	case "save":
+		select {
+		case <-time.After(c.p.saving):
+			_ = os.WriteFile(filepath.Join(c.dir, images.SavedFile), nil, 0o600)
+			e.end(kernels.Result{Status: kernels.StatusOK, UserExpressions: expressionValue(`{"saved":1}`)})
+		case <-e.awaitSignal("interrupt"):
+			e.fail("KeyboardInterrupt")
+		case <-e.done:
+		}
+	case "load":
+		answer := c.p.loads
+		if os.Remove(filepath.Join(c.dir, images.SavedFile)) != nil {
+			answer = `{"why":"there is no file"}`
+		}
+		e.end(kernels.Result{Status: kernels.StatusOK, UserExpressions: expressionValue(answer)})
 	case "die":
 		c.die(kernels.Death{Cause: "the kernel was killed by SIGKILL", OOM: rest == "oom", Time: time.Now()})
 	case "unsent": // the first N kernels die without having had it
@@ -176,6 +197,12 @@ func (c *fakeClient) play(e *fakeCell) {
 		e.print(e.code)
 		e.end(kernels.Result{Status: kernels.StatusOK})
 	}
+}
+
+// expressionValue is the reply's user_expressions of an expression whose value has this description.
+func expressionValue(text string) json.RawMessage {
+	raw, _ := json.Marshal(map[string]any{"v": map[string]any{"status": "ok", "data": map[string]any{images.VariablesType: text}}})
+	return raw
 }
 
 // ask prompts once for each word, and prints the answers; a word in brackets is a password's prompt.

@@ -31,6 +31,9 @@ type fakeProvisioner struct {
 	unplugged   atomic.Bool   // cells cannot be sent: the connection is down
 	starving    time.Duration // how much of their time kernels wait for a processor, in per cent
 	unsent      atomic.Int64  // cells that came to nothing: see play
+	// saving is how long a kernel takes to save its variables, loads what one answers that loads them; see play.
+	saving time.Duration
+	loads  string
 
 	launched atomic.Int64
 	live     atomic.Int64
@@ -60,7 +63,7 @@ func (p *fakeProvisioner) Launch(ctx context.Context, spec kernels.Spec) (kernel
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.specs = append(p.specs, spec)
-	h := &fakeHandle{fakeKernel: &fakeKernel{p: p, id: spec.ID, exited: make(chan struct{})}, server: p.killed.Load()}
+	h := &fakeHandle{fakeKernel: &fakeKernel{p: p, id: spec.ID, workspace: spec.Workspace, exited: make(chan struct{})}, server: p.killed.Load()}
 	if p.kernels == nil {
 		p.kernels = map[string]*fakeHandle{}
 	}
@@ -110,11 +113,13 @@ type fakeHandle struct {
 }
 
 type fakeKernel struct {
-	p      *fakeProvisioner
-	id     string
-	once   sync.Once
-	exited chan struct{}
-	client *fakeClient
+	p  *fakeProvisioner
+	id string
+	// workspace is the kernel's folder.
+	workspace string
+	once      sync.Once
+	exited    chan struct{}
+	client    *fakeClient
 }
 
 func (h *fakeHandle) Ref() kernels.Ref                       { return kernels.Ref{Provisioner: "fake", KernelID: h.id} }
@@ -159,7 +164,7 @@ func (p *fakeProvisioner) connect(_ context.Context, d kernels.Dialer, o kernels
 	if h.client != nil { // an earlier process has launched it
 		return adoptingClient{h.client, h.server}, nil
 	}
-	c := &fakeClient{p: p, server: h.server, late: o.Late, born: time.Now(), done: make(chan struct{})}
+	c := &fakeClient{p: p, dir: h.workspace, server: h.server, late: o.Late, born: time.Now(), done: make(chan struct{})}
 	h.client = c
 	p.mu.Lock()
 	defer p.mu.Unlock()

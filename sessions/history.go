@@ -51,7 +51,7 @@ func (s *session) lookBack() {
 	case err != nil:
 		s.log.Error("what the session did earlier cannot be read", "error", err)
 	case s.minted:
-		s.close(&ending{fault.Conflict, "the minted id was taken"}, false) // the next one is tried
+		s.close(&ending{kind: fault.Conflict, cause: "the minted id was taken"}, false) // the next one is tried
 	default:
 		s.resume(past)
 	}
@@ -110,7 +110,7 @@ func (s *session) claim() {
 	s.mu.Lock()
 	s.conflict = err
 	s.mu.Unlock()
-	s.close(&ending{fault.Conflict, err.Error()}, false)
+	s.close(&ending{kind: fault.Conflict, cause: err.Error()}, false)
 	s.failQueue(err)
 }
 

@@ -80,8 +80,8 @@ func (c liveClient) Adopted(msgID string) (cell, bool) {
 type kernel struct {
 	handle kernels.Handle
 	client client
-	// used tells that a cell has been sent to the kernel process that runs now.
-	used bool
+	// used tells that a cell has been sent to the kernel process that runs now, busy that one may run on that nobody follows.
+	used, busy bool
 }
 
 const (
@@ -140,13 +140,18 @@ func (s *session) start() error {
 	defer cancel()
 	if s.adopt(ctx) {
 		s.cameUp()
+		s.loadVariables()
 		return nil
 	}
 	if err := s.launch(ctx); err != nil {
 		s.transition(Died)
 		return s.notUp(ctx, err, "")
 	}
-	return s.ready(ctx)
+	err := s.ready(ctx)
+	if err == nil {
+		s.loadVariables()
+	}
+	return err
 }
 
 // launch starts a kernel in the session's workspace and connects to it.

@@ -164,7 +164,7 @@ func (s *session) restart(why string) bool {
 		s.giveAway(0)
 		return false
 	}
-	s.kernel.used = false
+	s.kernel.used, s.kernel.busy = false, false
 	s.transition(Starting)
 	s.generationBegan()
 	s.saveNow()

@@ -11,7 +11,7 @@ import (
 // finds them by Recover: cells that run go on in them. It returns how many it left. Stopped are the kernels of sessions with
 // a minted id that nobody has come back to, and those that the store could not tell anybody of.
 func (m *Manager) Leave(ctx context.Context) (left int, err error) {
-	why := &ending{fault.Unavailable, stopping}
+	why := &ending{kind: fault.Unavailable, cause: stopping, saves: true}
 	m.mu.Lock()
 	m.leaving = why
 	m.mu.Unlock()

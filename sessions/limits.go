@@ -107,7 +107,7 @@ func (m *Manager) closeDormant(o Owner) {
 		}
 	}
 	if dormant >= maxDormant {
-		oldest.close(&ending{fault.Cancelled, fmt.Sprintf("the session was closed because %d others of its owner have no kernel either", dormant-1)}, false)
+		oldest.close(&ending{kind: fault.Cancelled, cause: fmt.Sprintf("the session was closed because %d others of its owner have no kernel either", dormant-1)}, false)
 	}
 }
 

@@ -465,5 +465,5 @@ func (m *Manager) Stats() Stats {
 // Unavailable, new calls are refused. It returns when no kernel is left, or with ctx's error and how many are. It may be
 // called again.
 func (m *Manager) Shutdown(ctx context.Context) error {
-	return m.endAll(ctx, &ending{fault.Unavailable, stopping})
+	return m.endAll(ctx, &ending{kind: fault.Unavailable, cause: stopping, saves: true})
 }

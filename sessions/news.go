@@ -63,7 +63,7 @@ func (s *session) addLoss(cause string, at time.Time) string {
 	defer s.mu.Unlock()
 	sentence := lossSentence(s.key.id, s.generation, cause, at)
 	s.news = append(s.news, sentence)
-	s.loss = cause
+	s.loss, s.back = cause, nil
 	s.save(GenerationEnded{Number: s.generation, Ended: at, Why: cause})
 	return sentence
 }
@@ -165,6 +165,11 @@ func (s *session) lossText(restores bool) string {
 		kept = "the workspace is empty"
 	}
 	happened := strings.Join(lines, "\n")
+	if s.back != nil {
+		if happened = s.back.text(happened, s.generation); s.back.Back > 0 {
+			return happened
+		}
+	}
 	if restores {
 		return fmt.Sprintf("%s What it had in memory was lost with it; %s. Its earlier cells are run again on a new kernel, generation %d.",
 			happened, kept, s.generation)

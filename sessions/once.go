@@ -21,7 +21,7 @@ func (s *session) endSpent() {
 }
 
 func (s *session) spentWhy() *ending {
-	return &ending{fault.NotFound, "the session was for one call, with the profile " + s.choice.Profile}
+	return &ending{kind: fault.NotFound, cause: "the session was for one call, with the profile " + s.choice.Profile}
 }
 
 // spend has the session take no more cells if it was for the one that has just ended: nobody who knows that it has ended sees the

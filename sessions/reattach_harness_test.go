@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,6 +65,26 @@ func (l *life) leave(m *sessions.Manager) int {
 		l.t.Fatal(err)
 	}
 	return n
+}
+
+// stop ends the process and its kernels.
+func (l *life) stop(m *sessions.Manager) {
+	l.t.Helper()
+	if err := errors.Join(m.Shutdown(context.Background()), l.store.Close()); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// failOnce has the next kernel not come up.
+func (l *life) failOnce() {
+	l.t.Helper()
+	m, _ := l.start()
+	l.p.NotReady(errors.New("not now"))
+	if _, err := sessions.StartCell(l.t, m, sessions.Alice, sessions.Python("s", "x")).Wait(l.t.Context()); err == nil {
+		l.t.Error("it came up")
+	}
+	l.p.NotReady(nil)
+	l.stop(m)
 }
 
 // idleSoon asks for alice's session, and once more when its kernel, which was found again, has had the time to answer.

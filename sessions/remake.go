@@ -12,35 +12,36 @@ import (
 // Remake makes a session of another image, which a name stands for as in a Request: its kernel and its running cell end, waiting
 // cells never run, files and history are kept, and a kernel in the image is started. It returns when that is ready, and does
 // nothing where the session has the image already. When the kernel does not come up the session has the image all the same, and
-// the next call tries again. The caller (Request.Caller) says that variables are lost: where it hears of success, its own cells are not
-// told of that once more.
-func (m *Manager) Remake(ctx context.Context, o Owner, id, image, caller string) (Info, error) {
+// the next call tries again. Loaded tells of variables that the new kernel has back; where it is empty the caller (Request.Caller) says
+// that they are lost: where it hears of success, its own cells are not told of that once more.
+func (m *Manager) Remake(ctx context.Context, o Owner, id, image, caller string) (info Info, loaded string, err error) {
 	s, err := m.use(ctx, o, id)
 	if err != nil {
-		return Info{}, err
+		return Info{}, "", err
 	}
 	choice := s.choice
 	if choice.Image, err = m.image(ctx, o, choice.Language, image); err != nil {
-		return Info{}, err
+		return Info{}, "", err
 	}
 	if choice == s.choice {
-		return s.info(), nil
+		return s.info(), "", nil
 	}
-	next, parting, release, err := m.succeed(s, choice, &ending{fault.Cancelled, fmt.Sprintf("the session was given the image %s", clip(image, 200))})
+	next, parting, release, err := m.succeed(s, choice, &ending{kind: fault.Cancelled, cause: fmt.Sprintf("the session was given the image %s", clip(image, 200)), saves: true})
 	if errors.Is(err, errChosen) {
-		return Info{}, fault.New(fault.Conflict, "session %q was used by another call just now, in its old image", id).WithHint("try again")
+		return Info{}, "", fault.New(fault.Conflict, "session %q was used by another call just now, in its old image", id).WithHint("try again")
 	}
 	if err != nil {
-		return Info{}, err
+		return Info{}, "", err
 	}
 	defer release()
-	if a := next.send(ctx, order{kind: orderRestart}); a.err != nil {
-		return Info{}, next.orderError(a.err)
+	if a := next.send(ctx, order{kind: orderAsk, ask: next.begin}); a.err != nil {
+		return Info{}, "", next.orderError(a.err)
 	}
+	loaded = next.loaded()
 	if ctx.Err() == nil {
 		next.knows(caller, parting)
 	}
-	return next.info(), nil
+	return next.info(), loaded, nil
 }
 
 // succeed ends a session and puts another one in its place, of another choice, which is told what that was to be told. parting is what

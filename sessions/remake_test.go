@@ -23,11 +23,11 @@ func TestRemake(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(p.Specs()[0].Workspace, "file"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		info, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "")
+		info, _, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "")
 		if err != nil || info.State != sessions.Idle || info.Generation != 2 {
 			t.Fatalf("%+v, %s", info, fault.Text(err))
 		}
-		again, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "")
+		again, _, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "")
 		if err != nil || again.Generation != 2 {
 			t.Errorf("the same again: %+v, %v", again, err)
 		}
@@ -43,10 +43,10 @@ func TestRemake(t *testing.T) {
 		if used, err := m.ImagesInUse(t.Context()); err != nil || len(used) != 1 || !used["derived-mine"] {
 			t.Errorf("in use: %v, %v", used, err)
 		}
-		if _, err := m.Remake(t.Context(), sessions.Alice, "s", "theirs", ""); fault.KindOf(err) != fault.NotFound {
+		if _, _, err := m.Remake(t.Context(), sessions.Alice, "s", "theirs", ""); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("an image that is not hers: %v", err)
 		}
-		if _, err := m.Remake(t.Context(), sessions.Alice, "absent", "mine", ""); fault.KindOf(err) != fault.NotFound {
+		if _, _, err := m.Remake(t.Context(), sessions.Alice, "absent", "mine", ""); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("no session: %v", err)
 		}
 		if stored, err := m.KnownSession(t.Context(), sessions.Alice, "s"); err != nil || stored.Image != "derived-mine" {
@@ -81,7 +81,7 @@ func TestWhatARemadeSessionIsTold(t *testing.T) {
 				m := sessions.NewTestManager(t, p, choices)
 				defer m.Shutdown(context.Background())
 				sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", tt.before)))
-				if _, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "claude"); err != nil {
+				if _, _, err := m.Remake(t.Context(), sessions.Alice, "s", "mine", "claude"); err != nil {
 					t.Fatal(fault.Text(err))
 				}
 				if tt.after {

@@ -47,6 +47,9 @@ type RestoreReport struct {
 	Earlier int
 	// Preamble is the first cell's.
 	Preamble string
+	// Loaded tells of the lost kernel's variables, where it had saved them and the new one has loaded them: then no cell was run. What of
+	// them is not back, a restoration of that generation by its number runs again.
+	Loaded   string
 	Duration time.Duration
 }
 
@@ -130,6 +133,13 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 	cells, failed, report, err := m.lost(ctx, o, id, opts.Generation)
 	if err != nil {
 		return report, err
+	}
+	if opts.Generation == 0 {
+		report.Loaded, err = m.loadInstead(ctx, o, id, opts)
+		if report.Loaded != "" || err != nil {
+			report.Left = len(cells)
+			return report, err
+		}
 	}
 	if opts.Leave == nil {
 		opts.Leave = context.Background()

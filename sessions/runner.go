@@ -72,6 +72,9 @@ func (s *session) run() {
 		<-s.after
 	}
 	s.claim()
+	if !s.leftOver() {
+		s.expectSaved()
+	}
 	s.lookForKernel()
 	s.goOn()
 	s.meet()
@@ -175,6 +178,7 @@ func (s *session) renew(why string) error {
 	case s.kernel != nil && s.restart(why):
 		return s.comeUp()
 	}
+	s.forgetSaved()
 	return s.start()
 }
 
@@ -186,7 +190,7 @@ func (s *session) startFailed(err error) {
 		return
 	}
 	cause, _, _ := strings.Cut(err.Error(), "\n") // without the kernel's log
-	why := &ending{fault.Unavailable, cause}
+	why := &ending{kind: fault.Unavailable, cause: cause}
 	if s.retire(why) {
 		s.cancel(why)
 	}
@@ -222,13 +226,20 @@ func (s *session) stop(why *ending) error {
 	var err error
 	switch {
 	case s.kernel != nil:
+		cause := why.cause
+		if why.saves && s.saveAtLast() {
+			cause += variablesSaved
+		}
 		if err = s.kernel.dispose(stopGrace); err != nil {
 			err = s.stopLater(s.kernel.handle.Ref(), err)
 		}
 		s.kernel = nil
-		s.generationEnded(why.cause)
+		s.generationEnded(cause)
 	case s.untouched && !s.refused():
 		err = s.stopLeft(why.cause)
+	}
+	if why.forgets {
+		s.forgetSaved()
 	}
 	if releaseErr := s.release(why); err == nil {
 		err = releaseErr
@@ -240,7 +251,7 @@ func (s *session) whyEnding() *ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending == nil {
-		s.ending = &ending{fault.Internal, "the session ended"}
+		s.ending = &ending{kind: fault.Internal, cause: "the session ended"}
 	}
 	return s.ending
 }

@@ -49,6 +49,7 @@ type session struct {
 	written   written
 	samples   samples // has a lock of its own
 	replaced  string  // what is told of the last restart
+	saved     bool    // the next kernel is to load the variables that are saved
 
 	mu          sync.Mutex
 	minted      bool
@@ -71,6 +72,7 @@ type session struct {
 	wanted      bool           // somebody has asked for the session by its id
 	news        []string       // told before the next cell
 	told        []string       // what the last cell that began was told
+	back        *cameBack      // what the kernel that runs now has loaded, until a cell is told; nil: nothing was saved for it
 	known       known          // of the news what somebody knows without being told
 	loss        string         // why the last kernel that was lost was
 	visits      visits
@@ -91,6 +93,8 @@ type session struct {
 type ending struct {
 	kind  fault.Kind
 	cause string
+	// saves tells that whoever comes next to the id wants the variables, forgets that he is to have none.
+	saves, forgets bool
 }
 
 func (e *ending) Error() string { return e.cause }

@@ -3,13 +3,10 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
-	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/kernels"
@@ -79,9 +76,7 @@ func (s *session) inspect() (Variables, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
 	defer cancel()
-	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{
-		Silent: true, UserExpressions: map[string]string{"v": s.manager.cfg.Runtimes[s.choice.Language].Variables},
-	})
+	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Variables)
 	if err != nil {
 		return Variables{}, fault.New(fault.Unavailable, "the variables could not be inspected: %w", err)
 	}
@@ -91,22 +86,8 @@ func (s *session) inspect() (Variables, error) {
 		return readVariables(running.Result())
 	case <-ctx.Done():
 	}
-	return Variables{}, s.stopInspection(running)
-}
-
-// stopInspection interrupts a kernel that takes too long to describe its variables. Should that not help, the next cell
-// waits in the kernel, until it is interrupted by its own time.
-func (s *session) stopInspection(running cell) error {
-	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.Grace)
-	defer cancel()
-	if err := s.kernel.client.Interrupt(ctx); err != nil {
-		s.log.Warn("an inspection of variables was not interrupted", "error", err)
-	}
-	select {
-	case <-running.Done():
-	case <-ctx.Done():
-	}
-	return fault.New(fault.Timeout, "the kernel did not describe its variables within %s", words.Length(inspectTimeout)).
+	s.stopSilent(running)
+	return Variables{}, fault.New(fault.Timeout, "the kernel did not describe its variables within %s", words.Length(inspectTimeout)).
 		WithHint("print what you want to know")
 }
 
@@ -132,37 +113,15 @@ func (s *session) drainSilent(running cell) {
 	}
 }
 
-// readVariables reads a kernel's answer, within bounds.
-func readVariables(result kernels.Result) (Variables, error) {
-	var answers map[string]struct {
-		Status string                     `json:"status"`
-		EName  string                     `json:"ename"`
-		EValue string                     `json:"evalue"`
-		Data   map[string]json.RawMessage `json:"data"`
-	}
-	fail := func(why string) (Variables, error) {
-		return Variables{}, fault.New(fault.Unavailable, "the kernel could not describe its variables: %s", clip(why, 200)).
-			WithHint("print what you want to know")
-	}
-	switch {
-	case result.Status == kernels.StatusDied && result.Death != nil:
-		return Variables{}, fault.New(fault.Died, "the kernel died while it was inspected: %s", clip(result.Death.Cause, 200)).
+// readVariables reads a kernel's description of its variables.
+func readVariables(result kernels.Result) (v Variables, err error) {
+	if result.Status == kernels.StatusDied && result.Death != nil {
+		return v, fault.New(fault.Died, "the kernel died while it was inspected: %s", clip(result.Death.Cause, 200)).
 			WithHint("variables are lost; the next cell runs on a new kernel")
-	case result.Status != kernels.StatusOK:
-		return fail("the request ended with status " + string(result.Status))
-	case len(result.UserExpressions) > maxDescription:
-		return fail("the answer is too long")
-	case json.Unmarshal(result.UserExpressions, &answers) != nil:
-		return fail("the answer cannot be read")
 	}
-	answer := answers["v"]
-	if answer.Status != "ok" {
-		return fail(strings.TrimSpace(answer.EName + " " + answer.EValue))
-	}
-	var text string
-	var v Variables
-	if json.Unmarshal(answer.Data[images.VariablesType], &text) != nil || json.Unmarshal([]byte(text), &v) != nil {
-		return fail("the answer cannot be read")
+	if err := readAnswer(result, &v); err != nil {
+		return Variables{}, fault.New(fault.Unavailable, "the kernel could not describe its variables: %s", clip(err.Error(), 200)).
+			WithHint("print what you want to know")
 	}
 	if v.Variables == nil {
 		v.Variables = []Variable{}

@@ -1,0 +1,224 @@
+# Saves the variables of a session when its kernel is to be stopped, and loads them into the next one. It runs in the kernel, as one
+# silent expression, and leaves no name behind.
+#
+# All of them are one pickle: what two variables share, as a model and its optimizer do, they share again. Functions and classes of
+# cells are saved with their code, by cloudpickle, which scikit-learn brings along.
+import contextlib
+import functools
+import io
+import itertools
+import json
+import os
+import pickle
+import re
+import sys
+import types
+
+MOST_TOLD = 20  # names of what is not saved
+LONGEST = 60  # characters of a name, and of a type
+TRIED = 100_000  # bytes of a variable that is loaded as a trial
+# What IPython names by itself: the last results and inputs.
+ITS_OWN = re.compile(r"__.*|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
+
+name_of = type.__dict__["__name__"].__get__
+module_of = type.__dict__["__module__"].__get__
+
+
+def shell():
+    return sys.modules["IPython"].get_ipython()
+
+
+def place():
+    # The next kernel has the same folder, under the same name.
+    return os.path.join(shell().starting_dir, ".cellblock-variables")
+
+
+def variables():
+    space, hidden, absent = shell().user_ns, shell().user_ns_hidden, object()
+    return {
+        n: v for n, v in list(space.items())
+        if type(n) is str and v is not space and not ITS_OWN.fullmatch(n) and hidden.get(n, absent) is not v
+    }
+
+
+class Space:
+    # Stands for the names of the session, in which functions of cells look up what they use.
+    def __reduce__(self):
+        return eval, ("__import__('IPython').get_ipython().user_ns",)
+
+
+def pickler_class():
+    for module in ("cloudpickle", "joblib.externals.cloudpickle"):
+        try:
+            return __import__(module, fromlist=["Pickler"]).Pickler
+        except ImportError:
+            pass
+    return pickle.Pickler
+
+
+def pickler(file):
+    globals_of_cells, space, kind = shell().user_ns, Space(), pickler_class()
+
+    class Saving(kind):
+        def reducer_override(self, value):
+            reduced = super().reducer_override(value) if hasattr(kind, "reducer_override") else NotImplemented
+            if type(value) is types.FunctionType and value.__globals__ is globals_of_cells and type(reduced) is tuple:
+                make, (code, _, *others), state, *rest = reduced
+                state[1]["__globals__"] = {}  # a copy of what it uses, which goes its own way, or cannot be pickled
+                return (make, (code, space, *others), state, *rest)
+            if reduced is NotImplemented and getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+                return self.named(value)
+            return reduced
+
+        def named(self, value):
+            # What is pickled as the name that it had in a cell is not there when that is looked up.
+            if type(value) is functools._lru_cache_wrapper:
+                bounds = value.cache_parameters()
+                return type(value), (value.__wrapped__, bounds["maxsize"], bounds["typed"], functools._CacheInfo), vars(value)
+            if type(value.__reduce_ex__(5)) is str:
+                raise pickle.PicklingError("it is pickled by name")
+            return NotImplemented
+
+    return Saving(file, protocol=5)
+
+
+class TooMuch(Exception):
+    pass
+
+
+class Trial(io.BytesIO):
+    # Takes so much, and no more.
+    def __init__(self, most):
+        super().__init__()
+        self.left = most
+
+    def write(self, data):
+        self.left -= memoryview(data).nbytes
+        if self.left < 0:
+            raise TooMuch
+        return super().write(data)
+
+
+class Nowhere:
+    def write(self, data):
+        pass
+
+
+def comes_back(value):
+    # Many an object that can be pickled cannot be loaded, such as exceptions with arguments of their own: what is small is tried.
+    file = Trial(TRIED)
+    try:
+        pickler(file).dump(value)
+        pickle.loads(file.getvalue())
+    except TooMuch:
+        pass
+    except Exception:
+        return False
+    return True
+
+
+def can_be_pickled(value):
+    try:
+        pickler(Nowhere()).dump(value)
+    except Exception:
+        return False
+    return True
+
+
+def about(name, value):
+    cls = type(value)
+    module = module_of(cls)
+    library = module.partition(".")[0] + "." if type(module) is str and module not in ("builtins", "__main__") else ""
+    return f"{name[:LONGEST]} ({(library + name_of(cls))[:LONGEST]})"
+
+
+def write(path, saved, left):
+    with open(path, "wb") as file:
+        head = {"python": sys.implementation.cache_tag, "names": list(saved), "left": left[:MOST_TOLD], "more": len(left[MOST_TOLD:])}
+        file.write(json.dumps(head).encode() + b"\n")
+        saving = pickler(file)
+        saving.dump({"folder": os.getcwd(), "path": sys.path})
+        for value in saved.values():
+            saving.dump(value)
+
+
+def divide(mine, good):
+    bad = [n for n, v in mine.items() if not good(v)]
+    return {n: v for n, v in mine.items() if n not in bad}, [about(n, mine[n]) for n in bad]
+
+
+def save():
+    with its_builtins():
+        saved, left = divide(variables(), comes_back)
+    if not saved:
+        return Answer(saved=0)
+    path = place()
+    new = path + ".new"
+    try:
+        try:
+            write(new, saved, left)
+        except OSError:
+            raise  # the disk is full, say
+        except Exception:
+            saved, more = divide(saved, can_be_pickled)
+            write(new, saved, left + more)
+        os.replace(new, path)
+    finally:
+        if os.path.lexists(new):
+            os.unlink(new)
+    return Answer(saved=len(saved))
+
+
+def load():
+    # The file goes before it is read: a kernel that dies of it is not the first of many.
+    with open(place(), "rb") as file:
+        os.unlink(place())
+        head = json.loads(file.readline())
+        if head["python"] != sys.implementation.cache_tag:
+            return Answer(why="they were saved by another Python")
+        return Answer(**take(file, head))
+
+
+def take(file, head):
+    space, loading, back, why = shell().user_ns, pickle.Unpickler(file), 0, ""
+    try:
+        with its_builtins():
+            go_where_it_was(loading.load())
+            for name in head["names"]:
+                space[name] = loading.load()
+                back += 1
+    except BaseException as error:  # what a user's class raises, too, or an interrupt
+        why = f"{name_of(type(error))}: {error}"[:300]
+    lost = head["names"][back:]
+    return {"back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
+
+
+@contextlib.contextmanager
+def its_builtins():
+    # cloudpickle gives each function's globals others.
+    space = shell().user_ns
+    own = space["__builtins__"]
+    try:
+        yield
+    finally:
+        space["__builtins__"] = own
+
+
+def go_where_it_was(state):
+    missing = [p for p in state["path"] if p not in sys.path]
+    first = list(itertools.takewhile(missing.__contains__, state["path"]))
+    sys.path[:] = first + sys.path + missing[len(first):]
+    if os.path.isdir(state["folder"]):
+        os.chdir(state["folder"])
+
+
+class Answer:
+    # What IPython sends of the expression's value.
+    def __init__(self, **fields):
+        self.text = json.dumps(fields)
+
+    def __repr__(self):
+        return "variables"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"application/vnd.cellblock.variables+json": self.text}

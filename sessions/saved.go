@@ -1,0 +1,314 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"cellblock/images"
+	"cellblock/internal/fault"
+	"cellblock/internal/words"
+	"cellblock/kernels"
+)
+
+// A kernel that is culled saves its variables first, where its language can (images.Language.Save), in a file of the workspace. The
+// next kernel loads them before its first cell, which is told what came back. So it does when the session gets another image, and
+// when the server stops its kernels. A session that is closed, or restarted, wants none of them.
+
+const (
+	// savingTime is how long a kernel may take to save its variables, and the next one to load them.
+	savingTime = time.Minute
+	// lastSavingTime is that for a session that ends, perhaps with the server.
+	lastSavingTime = 5 * time.Second
+)
+
+// variablesSaved ends why a kernel was culled, if its variables are saved. By it a server that comes later knows that they are.
+const variablesSaved = "; its variables were saved"
+
+// cameBack is what a kernel says of the variables that it has loaded. It is not to be trusted.
+type cameBack struct {
+	Back int      `json:"back"`
+	Left []string `json:"left"`
+	More int      `json:"more"`
+	Why  string   `json:"why"`
+}
+
+// saveVariables has the kernel save its variables before it is culled, and tells whether it did. Whoever wants something of the session
+// meanwhile comes first: then the kernel goes on as it was.
+func (s *session) saveVariables() (saved, wanted bool) {
+	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
+	defer cancel()
+	running := s.beginSaving(ctx)
+	if running == nil {
+		return false, false
+	}
+	select {
+	case <-running.Done():
+		return s.wasSaved(running.Result()), false
+	case <-s.wake:
+		s.stopSilent(running)
+		return false, true
+	case o := <-s.orders:
+		s.stopSilent(running)
+		s.obey(o)
+		return false, true
+	case <-ctx.Done():
+		s.stopSilent(running)
+		s.notSaved(context.Cause(ctx))
+		return false, false
+	}
+}
+
+// saveAtLast is saveVariables for a session that has ended.
+func (s *session) saveAtLast() (saved bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastSavingTime)
+	defer cancel()
+	running := s.beginSaving(ctx)
+	if running == nil {
+		return false
+	}
+	select {
+	case <-running.Done():
+		return s.wasSaved(running.Result())
+	case <-ctx.Done():
+		s.notSaved(context.Cause(ctx))
+		return false
+	}
+}
+
+// beginSaving has the kernel save its variables. It returns nil where they cannot be saved, or nobody wants that.
+func (s *session) beginSaving(ctx context.Context) cell {
+	cfg := s.manager.cfg
+	if !cfg.SavesVariables(s.choice.Language) || !s.kernel.used || s.kernel.busy || s.kernelGone() {
+		return nil
+	}
+	running, err := s.evaluate(ctx, cfg.Runtimes[s.choice.Language].Save)
+	if err != nil {
+		s.notSaved(err)
+		return nil
+	}
+	s.manager.running.Go(func() { s.drainSilent(running) })
+	return running
+}
+
+// wasSaved reads what a kernel answers that was to save its variables.
+func (s *session) wasSaved(result kernels.Result) bool {
+	var saved struct {
+		Saved int `json:"saved"`
+	}
+	if err := readAnswer(result, &saved); err != nil {
+		s.notSaved(err)
+		return false
+	}
+	s.saved = saved.Saved > 0
+	return s.saved
+}
+
+func (s *session) notSaved(err error) {
+	s.log.Warn("the variables of a kernel that is culled were not saved", "error", err)
+}
+
+// loadVariables has a new kernel load what the last one has saved.
+func (s *session) loadVariables() {
+	if !s.saved {
+		return
+	}
+	s.saved = false
+	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
+	defer cancel()
+	back := s.load(ctx)
+	s.log.Info("variables of a kernel that was culled", "back", back.Back, "error", back.Why)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back = &back
+}
+
+// load has the kernel load variables, and returns what it says.
+func (s *session) load(ctx context.Context) (back cameBack) {
+	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Load)
+	if err != nil {
+		back.Why = err.Error()
+		return back
+	}
+	s.manager.running.Go(func() { drainUnseen(s.ctx, running) })
+	select {
+	case <-running.Done():
+	case <-ctx.Done():
+		if !s.stopSilent(running) {
+			return cameBack{Why: "it took longer than " + words.Length(savingTime)}
+		}
+	}
+	if err := readAnswer(running.Result(), &back); err != nil {
+		return cameBack{Why: err.Error()}
+	}
+	return back
+}
+
+// drainUnseen reads what modules print that are imported with the variables.
+func drainUnseen(ctx context.Context, running cell) {
+	for {
+		if _, err := running.Next(ctx); err != nil {
+			if errors.Is(err, io.EOF) {
+				_, _ = running.Next(ctx) // tells that the end was dealt with
+			}
+			return
+		}
+	}
+}
+
+// expectSaved has the session's first kernel load what the last kernel of an earlier session of its id has saved, if there is such a file.
+func (s *session) expectSaved() {
+	if s.info().Generation == 0 || !s.manager.cfg.SavesVariables(s.choice.Language) {
+		return
+	}
+	f, err := s.manager.workspaces.open(s.key)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, err = f.Stat(images.SavedFile)
+	s.saved = err == nil
+}
+
+// forgetSaved removes the variables that are saved, which nobody wants.
+func (s *session) forgetSaved() {
+	if !s.saved {
+		return
+	}
+	s.saved = false
+	s.mu.Lock()
+	for i := range s.news {
+		s.news[i] = strings.Replace(s.news[i], variablesSaved, "", 1)
+	}
+	s.mu.Unlock()
+	f, err := s.manager.workspaces.open(s.key)
+	if err != nil {
+		return // where this host has no way to it, the next that are saved take its place
+	}
+	defer f.Close()
+	if _, err := f.Delete(images.SavedFile, false); err != nil && fault.KindOf(err) != fault.NotFound {
+		s.log.Warn("saved variables were not removed", "error", err)
+	}
+}
+
+// loadInstead starts the kernel of a session that has none, where its variables were saved, and returns what it tells of them. It is
+// empty where they were not, or where none of them is back.
+func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts RestoreOptions) (loaded string, err error) {
+	choice, err := m.Choice(ctx, o, id)
+	if err != nil || !m.cfg.SavesVariables(choice.Language) || m.cfg.Profiles[choice.Profile].Once {
+		return "", err
+	}
+	if live, err := m.liveGeneration(ctx, o, id); live > 0 || err != nil && fault.KindOf(err) != fault.NotFound {
+		return "", err
+	}
+	if _, err := m.Begin(ctx, o, Request{SessionID: id, Language: choice.Language, Caller: opts.Caller, Permit: opts.Permit}); err != nil {
+		return "", err
+	}
+	s, err := m.find(ctx, o, id)
+	if err != nil {
+		return "", err
+	}
+	return s.loaded(), nil
+}
+
+// loaded is what the next cell is told of variables that its kernel has loaded; empty if it has none.
+func (s *session) loaded() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back == nil || s.back.Back == 0 || len(s.news) == 0 {
+		return ""
+	}
+	return s.back.text(strings.Join(s.news[max(0, len(s.news)-maxNews):], "\n"), s.generation)
+}
+
+// text goes on, after what happened to the kernels before, with what of the last one's variables is back in a generation, and what is not.
+func (b cameBack) text(happened string, generation int) string {
+	if !strings.HasSuffix(happened, variablesSaved+".") {
+		happened += " Its variables were saved."
+	}
+	why := strings.TrimSuffix(clip(b.Why, 300), ".")
+	switch {
+	case b.Back == 0:
+		return fmt.Sprintf("%s They could not be loaded: %s.", happened, why)
+	case why != "":
+		happened = fmt.Sprintf("%s %s of them are back on a new kernel, generation %d, with files, until one could not be loaded: %s",
+			happened, words.Thousands(int64(b.Back)), generation, why)
+	default:
+		happened = fmt.Sprintf("%s They are back on a new kernel, generation %d, with imports and files", happened, generation)
+	}
+	missing := "background work and what cells had set in libraries"
+	if names := b.missing(); names != "" {
+		missing = names + ", " + missing
+	}
+	return fmt.Sprintf("%s. Not back: %s.", happened, missing)
+}
+
+// maxMissing is how many names of what is not back a cell is told.
+const maxMissing = 20
+
+// missing names what could not be saved, or not be loaded.
+func (b cameBack) missing() string {
+	names := b.Left[:min(len(b.Left), maxMissing)]
+	for i, name := range names {
+		names[i] = clip(name, 150)
+	}
+	text := strings.Join(names, ", ")
+	if more := b.More + len(b.Left) - len(names); more > 0 {
+		text += fmt.Sprintf(", %d more", more)
+	}
+	return text
+}
+
+// evaluate has the kernel evaluate an expression of its language's, silently.
+func (s *session) evaluate(ctx context.Context, expression string) (cell, error) {
+	return s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Silent: true, UserExpressions: map[string]string{"v": expression}})
+}
+
+// stopSilent interrupts a kernel that evaluates an expression. Should that not help, the next cell waits in the kernel, until it is
+// interrupted by its own time.
+func (s *session) stopSilent(running cell) (ended bool) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.Grace)
+	defer cancel()
+	if err := s.kernel.client.Interrupt(ctx); err != nil {
+		s.log.Warn("the kernel was not interrupted", "error", err)
+	}
+	select {
+	case <-running.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// readAnswer reads what an expression of the kernel's language gave, within bounds.
+func readAnswer(result kernels.Result, into any) error {
+	var answers map[string]struct {
+		Status string                     `json:"status"`
+		EName  string                     `json:"ename"`
+		EValue string                     `json:"evalue"`
+		Data   map[string]json.RawMessage `json:"data"`
+	}
+	switch {
+	case result.Status == kernels.StatusDied && result.Death != nil:
+		return errors.New(result.Death.Cause)
+	case result.Status != kernels.StatusOK:
+		return fmt.Errorf("the request ended with status %s", result.Status)
+	case len(result.UserExpressions) > maxDescription:
+		return errors.New("the answer is too long")
+	case json.Unmarshal(result.UserExpressions, &answers) != nil:
+		return errors.New("the answer cannot be read")
+	}
+	answer := answers["v"]
+	if answer.Status != "ok" {
+		return errors.New(strings.TrimSpace(answer.EName + " " + answer.EValue))
+	}
+	var text string
+	if json.Unmarshal(answer.Data[images.VariablesType], &text) != nil || json.Unmarshal([]byte(text), into) != nil {
+		return errors.New("the answer cannot be read")
+	}
+	return nil
+}

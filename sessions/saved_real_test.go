@@ -1,0 +1,81 @@
+//go:build linux
+
+package sessions_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/images"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
+)
+
+// What a notebook has in memory is there again on the next kernel, as it was: what is shared is shared, functions see the session's names.
+func TestRealVariablesAreBack(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t, func(c *sessions.Config) {
+		c.SaveVariables, c.IdleTimeout = true, time.Second
+		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Save: python.Save, Load: python.Load}}
+	})
+	run := func(code string) (text, told string) {
+		t.Helper()
+		e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", code))
+		if r := sessions.WaitFor(t, e); r.Error != nil {
+			t.Fatalf("%s: %+v", code, r.Error)
+		}
+		return printed(e), e.Preamble()
+	}
+	culled := func() {
+		t.Helper()
+		for {
+			changed := m.Changed(sessions.Alice, "s")
+			if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.State == sessions.Culled {
+				return
+			}
+			<-changed
+		}
+	}
+	run(strings.Join([]string{
+		"import os, sys, sqlite3, collections, dataclasses, functools, json as j",
+		"os.makedirs('sub', exist_ok=True); os.chdir('sub'); sys.path.insert(0, '/workspace/lib')",
+		"x = 1; data = {'a': [1, 2]}; alias = data; shared = [data]; _mine = 7",
+		"def f(y=2): return x + y",
+		"def counter():\n    n = 0\n    def up():\n        nonlocal n; n += 1; return n\n    return up",
+		"up = counter(); up()",
+		"@functools.lru_cache\ndef cached(n): return n * x",
+		"@dataclasses.dataclass\nclass P:\n    v: int = 3\n    def m(self): return self.v + x",
+		"p = P(5); P2 = P; T = collections.namedtuple('T', 'a b'); t = T(1, 2)",
+		"class Bad(Exception):\n    def __init__(self, a, b): super().__init__(a)",
+		"bad = Bad(1, 2); gen = (i for i in range(3)); conn = sqlite3.connect(':memory:')",
+		"def uses(): return next(gen)",
+	}, "\n"))
+	culled()
+	text, told := run(strings.Join([]string{
+		"x = 10",
+		"print(f(), up(), cached(2), p.m(), P2 is P, alias is data, shared[0] is data, t, _mine, j.dumps(data), os.getcwd(), sys.path[0], f.__globals__ is globals(), type(__builtins__).__name__)",
+		"gen = iter([4]); print(uses(), [n for n in ('bad', 'conn') if n in globals()], sorted(os.listdir('/workspace')))",
+	}, "\n"))
+	want := `12 2 20 15 True True True T(a=1, b=2) 7 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\n4 [] ['sub']\n"
+	if text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	for _, word := range []string{"its variables were saved. They are back", "bad (Bad)", "gen (generator)", "conn (sqlite3.Connection)"} {
+		if !strings.Contains(told, word) {
+			t.Errorf("it is not told %q: %s", word, told)
+		}
+	}
+	culled()
+	if text, told := run("print(x, f(), p.m())"); text != "10 12 15\n" || strings.Contains(told, "gen (") {
+		t.Errorf("the second time %q, %s", text, told)
+	}
+}
+
+// printed is what a cell has printed.
+func printed(e *sessions.Execution) (text string) {
+	for out := range e.SoFar(0) {
+		text += out.Text
+	}
+	return text
+}
