@@ -101,7 +101,8 @@ func (i *Issuer) Close() {
 	<-i.ended
 }
 
-// Verify is a Verifier. A token with a key that is not known waits for one fetch, unless there has just been one.
+// Verify is a Verifier. A token with a key that is not known waits for one fetch, unless there has just been one. While the keys
+// cannot be fetched it may well be good: whoever has it tries again, and is not sent for another.
 func (i *Issuer) Verify(ctx context.Context, token string) (Principal, error) {
 	keys, err := i.current()
 	if err != nil {
@@ -114,8 +115,16 @@ func (i *Issuer) Verify(ctx context.Context, token string) (Principal, error) {
 	if keys, err = i.current(); err != nil {
 		return Principal{}, err
 	}
-	return i.check.verify(token, &keys.keyring)
+	p, err = i.check.verify(token, &keys.keyring)
+	if _, problem := i.Health(); errors.Is(err, errUnknownKey) && problem != nil {
+		return Principal{}, fault.New(fault.Unavailable, "the token cannot be verified now: its key is new here, and the issuer's keys could not be fetched").
+			WithHint("%s", tryAgain)
+	}
+	return p, err
 }
+
+// tryAgain is what whoever calls can do about keys that could not be fetched.
+const tryAgain = "Try again in a few seconds; the server's log says more to its operator."
 
 // current returns the keys, or the error for everybody while there are none. Its text holds nothing of the network that the
 // server is in; the log has that.
@@ -124,7 +133,7 @@ func (i *Issuer) current() (*keySet, error) {
 	defer i.mu.Unlock()
 	if i.keys == nil {
 		return nil, fault.New(fault.Unavailable, "tokens cannot be verified now: the issuer's keys could not be fetched").
-			WithHint("Try again in a few seconds; the server's log says more to its operator.")
+			WithHint("%s", tryAgain)
 	}
 	return i.keys, nil
 }

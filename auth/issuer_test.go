@@ -282,6 +282,10 @@ func TestIssuerThatGoesAway(t *testing.T) {
 		if !serving || problem == nil || !strings.Contains(problem.Error(), "keys of 2000-01-01T00:00:00Z serve on") {
 			t.Errorf("health: %v, %v", serving, problem)
 		}
+		newer := token{header: kid("b")}.sign(t) // its issuer may have begun to use its key meanwhile
+		if _, err := i.Verify(t.Context(), newer); fault.KindOf(err) != fault.Unavailable || fault.Hint(err) == "" {
+			t.Errorf("a token with a new key: %v", err)
+		}
 		before := f.count(testJWKS)
 		time.Sleep(10 * time.Minute)
 		if n := f.count(testJWKS) - before; n < 20 || n > 30 {
@@ -293,6 +297,7 @@ func TestIssuerThatGoesAway(t *testing.T) {
 		if serving, problem := i.Health(); !serving || problem != nil {
 			t.Errorf("health after its return: %v, %v", serving, problem)
 		}
+		wantToken(t, i, newer, "does not publish")
 	})
 }
 
