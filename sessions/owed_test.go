@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,14 @@ func TestKernelThatCannotBeStoppedIsStoppedLater(t *testing.T) {
 		defer stop()
 		go m.KeepSwept(ctx)
 		execute(t, m, alice, "s", "x")
-		down := errors.New("the engine cannot be reached")
+		down := errors.New("the engine at unix:///run/user/7/engine.sock does not answer")
 		p.stopErr.Store(&down)
 		err := m.Close(t.Context(), alice, "s", CloseOptions{})
 		if fault.KindOf(err) != fault.Unavailable || !errors.Is(err, down) || fault.Hint(err) != "it is stopped as soon as it can be reached; the session has ended" {
 			t.Errorf("got %s", fault.Text(err))
+		}
+		if !strings.HasSuffix(err.Error(), "the engine at …/engine.sock does not answer") {
+			t.Errorf("its caller is told the place: %v", err)
 		}
 		if _, err := m.Get(t.Context(), alice, "s"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("the session goes on: %v", err)

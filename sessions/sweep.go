@@ -153,7 +153,7 @@ func (m *Manager) owe(ref kernels.Ref) {
 func (s *session) stopLater(ref kernels.Ref, err error) error {
 	s.log.Warn("a kernel cannot be stopped now, and is stopped later", "kernel", ref.KernelID, "error", err)
 	s.manager.owe(ref)
-	return fault.New(fault.Unavailable, "the kernel of session %q cannot be stopped now: %w", s.key.id, err).
+	return fault.New(fault.Unavailable, "the kernel of session %q cannot be stopped now: %w", s.key.id, fault.WithoutPlaces(err)).
 		WithHint("it is stopped as soon as it can be reached; the session has ended")
 }
 
