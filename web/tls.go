@@ -20,6 +20,10 @@ import (
 // the other.
 const settle = 200 * time.Millisecond
 
+// lookEvery is how often files are read again of which nothing was heard: a folder that is replaced as a whole, or by a link that is
+// turned above it, tells nobody, and neither do many disks of other machines.
+const lookEvery = time.Minute
+
 // Certificates is the server's certificate, as it lies in two files. When these change, the new pair serves new connections;
 // one that does not fit together is told of in the log, and the last good one stays.
 type Certificates struct {
@@ -27,6 +31,8 @@ type Certificates struct {
 	logger    *slog.Logger
 	now       atomic.Pointer[tls.Certificate]
 	watcher   *fsnotify.Watcher
+	every     time.Duration // lookEvery, but in tests
+	problem   string        // with the files, when they were read last; of watch only
 	ended     chan struct{}
 	tried     chan struct{} // takes one, after the files have been read again
 }
@@ -34,7 +40,11 @@ type Certificates struct {
 // LoadCertificates reads a certificate, with its chain behind it, and its key, both PEM. Its error is Invalid for files that
 // are no pair, or a key that everybody can read. Close must be called.
 func LoadCertificates(cert, key string, logger *slog.Logger) (*Certificates, error) {
-	c := &Certificates{cert: cert, key: key, logger: logger, ended: make(chan struct{}), tried: make(chan struct{}, 1)}
+	return loadCertificates(cert, key, logger, lookEvery)
+}
+
+func loadCertificates(cert, key string, logger *slog.Logger, every time.Duration) (*Certificates, error) {
+	c := &Certificates{cert: cert, key: key, logger: logger, every: every, ended: make(chan struct{}), tried: make(chan struct{}, 1)}
 	if _, err := c.read(); err != nil {
 		return nil, err // before anybody hears that the folder of a file that is not there cannot be watched
 	}
@@ -92,11 +102,10 @@ func (c *Certificates) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// watch reads the files again when they have changed, until Close.
+// watch reads the files again when they have changed, and now and then, until Close.
 func (c *Certificates) watch() {
 	defer close(c.ended)
-	timer := time.NewTimer(settle)
-	timer.Stop()
+	timer := time.NewTimer(c.every)
 	defer timer.Stop()
 	for {
 		select {
@@ -113,6 +122,7 @@ func (c *Certificates) watch() {
 			timer.Reset(settle)
 		case <-timer.C:
 			c.renew()
+			timer.Reset(c.every)
 			select {
 			case c.tried <- struct{}{}:
 			default:
@@ -123,9 +133,13 @@ func (c *Certificates) watch() {
 
 func (c *Certificates) renew() {
 	pair, err := c.read()
+	before := c.problem
+	c.problem = ""
 	switch {
 	case err != nil:
-		c.logger.Error("the certificate has changed and cannot be used; the last one stays", "error", err)
+		if c.problem = err.Error(); c.problem != before {
+			c.logger.Error("the certificate has changed and cannot be used; the last one stays", "error", err)
+		}
 	case !slices.EqualFunc(pair.Certificate, c.now.Load().Certificate, bytes.Equal): // the chain too
 		c.now.Store(pair)
 		c.logger.Info("new connections get the new certificate", "until", pair.Leaf.NotAfter)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -65,15 +66,16 @@ type secured struct {
 	addr         string
 }
 
-func serveTLS(t *testing.T) *secured {
+func serveTLS(t *testing.T) *secured { return serveTLSFrom(t, t.TempDir(), lookEvery) }
+
+func serveTLSFrom(t *testing.T, dir string, every time.Duration) *secured {
 	t.Helper()
-	dir := t.TempDir()
 	s := &secured{cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
 	cert, key := pair(t, "first")
 	put(t, s.cert, cert, 0o644)
 	put(t, s.key, key, 0o600)
 	var err error
-	if s.certificates, err = LoadCertificates(s.cert, s.key, slog.New(slog.DiscardHandler)); err != nil {
+	if s.certificates, err = loadCertificates(s.cert, s.key, slog.New(slog.DiscardHandler), every); err != nil {
 		t.Fatal(err)
 	}
 	s.site = newSite(t, func(c *Config) { c.TLS = s.certificates })
@@ -183,6 +185,26 @@ func TestACertificateIsExchangedWhileItServes(t *testing.T) {
 		if got := s.shows(t); got != "second issuer" {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// Of a folder that another takes the place of nothing is heard.
+func TestACertificateOfAFolderThatIsReplaced(t *testing.T) {
+	parent := t.TempDir()
+	live := filepath.Join(parent, "live")
+	turn := func(to string) {
+		if err := errors.Join(os.Mkdir(filepath.Join(parent, to), 0o700), os.Symlink(to, live+".new"), os.Rename(live+".new", live)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn("first")
+	s := serveTLSFrom(t, live, time.Millisecond)
+	turn("second")
+	cert, key := pair(t, "second")
+	put(t, s.cert, cert, 0o644)
+	put(t, s.key, key, 0o600)
+	for s.shows(t) != "second" {
+		<-s.certificates.tried
 	}
 }
 
