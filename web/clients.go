@@ -44,7 +44,7 @@ func nameClients(proxies []netip.Prefix, next http.Handler) http.Handler {
 func clientOf(h http.Header, nearest netip.Addr, trusted func(netip.Addr) bool) netip.Addr {
 	hops := strings.Split(strings.Join(h.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
+		addr, err := parseHop(strings.TrimSpace(hop))
 		if err != nil {
 			break
 		}
@@ -53,6 +53,14 @@ func clientOf(h http.Header, nearest netip.Addr, trusted func(netip.Addr) bool) 
 		}
 	}
 	return nearest
+}
+
+// parseHop reads an address, behind which some proxies write the port, too.
+func parseHop(hop string) (netip.Addr, error) {
+	if at, err := netip.ParseAddrPort(hop); err == nil {
+		return at.Addr(), nil
+	}
+	return netip.ParseAddr(hop)
 }
 
 // lastValue is what the nearest proxy has written into a header.

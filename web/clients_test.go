@@ -43,6 +43,8 @@ func TestWhoseARequestIs(t *testing.T) {
 		"the client made up two protos":   {"10.1.2.3:5", "198.51.100.9", "https, http", "198.51.100.9", false},
 		"something that is no address":    {"10.1.2.3:5", "evil, 10.9.9.9", "", "10.9.9.9", false},
 		"by a proxy over IPv6":            {"[fd00::1]:5", "2001:db8::7", "https", "2001:db8::7", true},
+		"by a proxy that tells the port":  {"10.1.2.3:5", "198.51.100.9:4711", "https", "198.51.100.9", true},
+		"over IPv6, with the port":        {"[fd00::1]:5", "[2001:db8::7]:4711, [fd00::2]:80", "https", "2001:db8::7", true},
 		"a proxy's IPv4 address as IPv6":  {"[::ffff:10.1.2.3]:5", "198.51.100.9", "https", "198.51.100.9", true},
 		"a stranger close to the network": {"11.0.0.1:5", "198.51.100.9", "https", "11.0.0.1", false},
 		"no address at all":               {"@", "198.51.100.9", "https", "", false},
