@@ -16,7 +16,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/words"
 	"cellblock/mcpserver"
+	"cellblock/mcpserver/transport"
 )
 
 const hintURL = "Check --url and CELLBLOCK_URL."
@@ -52,10 +54,17 @@ func brokeOff(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "unexpected nil response")
 }
 
-// foreign says that what answers is no server of ours.
+// foreign says that what answers is no server of ours, but perhaps a proxy before it.
 func foreign(asked *url.URL, status int, body string) error {
-	if asked.Scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, "HTTPS") {
+	switch {
+	case asked.Scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, "HTTPS"):
 		return fault.New(fault.Invalid, "%s speaks https, not http", asked.Host).WithHint("Write it as %s", withScheme(asked, "https"))
+	case status == http.StatusRequestEntityTooLarge:
+		return fault.New(fault.Unavailable, "a proxy at %s takes no request as large as this: status %d", asked, status).
+			WithHint("The server takes %s: let its proxy do so, too (of nginx: client_max_body_size).", words.Bytes(transport.DefaultMaxBody))
+	case status == http.StatusBadGateway, status == http.StatusGatewayTimeout:
+		return fault.New(fault.Unavailable, "a proxy at %s has no answer of the server: status %d", asked, status).
+			WithHint("Is the server started, and does its proxy have the address on which it listens?")
 	}
 	return fault.New(fault.Unavailable, "what answers at %s is no cellblock server: status %d", asked, status).
 		WithHint("Is another program on that port? %s", hintURL)

@@ -46,6 +46,8 @@ func TestWrongServers(t *testing.T) {
 		{"a web page", page, 69, "no cellblock server: status 200"},
 		{"a method that is not allowed", answer(501, "text/html", "<html>"), 69, "no cellblock server: status 501"},
 		{"an API of others", answer(404, "application/json", `{"detail":"Not Found"}`), 69, "no cellblock server: status 404"},
+		{"a proxy with a limit", answer(413, "text/html", "<html>"), 69, "client_max_body_size"},
+		{"a proxy before nothing", answer(502, "text/html", "<html>"), 69, "has no answer of the server: status 502"},
 		{"https asked of http", strings.Replace(page, "http:", "https:", 1), 2, "Write it as " + page},
 		{"http asked of https", strings.Replace(secure.URL, "https:", "http:", 1), 2, "Write it as " + secure.URL},
 		{"an unknown authority", secure.URL, 69, "SSL_CERT_FILE"},
