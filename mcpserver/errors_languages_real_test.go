@@ -97,6 +97,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"what forked processes print", "forked <- function(i) parallel::mccollect(parallel::mcparallel({ cat('é', i, '\\n'); print(i); message('m'); warning('w', call. = FALSE); i }))[[1]]\n" +
 			"x <- forked(1)\ncat('between\\n')\nforked(2)", "é 1 \n[1] 1\nm\nWarning: w\nbetween\né 2 \n[1] 2\nm\nWarning: w\n[1] 2"},
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
+		{"a value that cannot be printed", "print.own <- function(x, ...) stop('unprintable')\nstructure(1, class = 'own')\ncat('went on')",
+			"Cell In[30], line 1, in print.own(obj)\n----> 1 print.own <- function(x, ...) stop('unprintable')\nError in print.own(obj): unprintable"},
 	})
 	if got := run("plot(1); cat('before\\n'); if (TRUE) quit()\ncat('after\\n')").String(); !strings.Contains(got, "before\n") || strings.Contains(got, "after\n") || !strings.Contains(got, "kernel died") {
 		t.Errorf("quit() in the middle:\n%s", got)

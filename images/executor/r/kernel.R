@@ -103,6 +103,17 @@ local({
     paste(capture.output(print(obj)), collapse = "\n")
   }, asNamespace("repr"))
 
+  # A value that cannot be printed has failed, a plot of a column that is not there say: IRkernel would tell that on stderr and go on.
+  assignInNamespace("prepare_mimebundle_kernel", function(obj, handle_display_error) {
+    text <- repr::repr_text(obj)
+    if (is.null(text) || !nzchar(text)) return(list())
+    rich <- if (getOption("jupyter.rich_display")) setdiff(getOption("jupyter.display_mimetypes"), "text/plain")
+    bundle <- list(metadata = namedlist())
+    if (length(rich)) bundle <- IRdisplay::prepare_mimebundle(obj, rich, error_handler = handle_display_error)
+    bundle$data[["text/plain"]] <- text
+    bundle
+  }, "IRkernel")
+
   # Nobody answers its prompt, and the end of input would have it step through whatever runs after it.
   replace_in_package("base", "browser", function(text = "", condition = NULL, expr = TRUE, skipCalls = 0L) {
     if (isTRUE(as.logical(expr))) message("browser() is passed over: nobody can answer it here")
