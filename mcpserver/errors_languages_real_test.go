@@ -99,6 +99,13 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"an error ends its line", "x <- 1; x; stop('two'); cat('went on')", "[1] 1\nError: two"},
 		{"a value that cannot be printed", "print.own <- function(x, ...) stop('unprintable')\nstructure(1, class = 'own')\ncat('went on')",
 			"Cell In[30], line 1, in print.own(obj)\n----> 1 print.own <- function(x, ...) stop('unprintable')\nError in print.own(obj): unprintable"},
+		{"standard input", "readLines(stdin(), n = 1)", "Error: nobody can answer readLines() here: put the value into the code"},
+		{"as a file", "f <- file('stdin'); read <- try(readLines(f), silent = TRUE); close(f); cat(read); scan('stdin')",
+			"Error : nobody can answer readLines() here: put the value into the code\nError: nobody can answer scan() here: put the value into the code"},
+		{"the console", "scan(n = 1)", "Error: nobody can answer scan() here: put the value into the code"},
+		{"other input", "cat('4 5\n', file = 'numbers'); scan('numbers', quiet = TRUE); scan(text = '6 7', quiet = TRUE); readLines(textConnection('a\nb')); readLines('numbers')",
+			"[1] 4 5\n[1] 6 7\n[1] \"a\" \"b\"\n[1] \"4 5\""},
+		{"a connection that is closed", "closed <- file('numbers'); close(closed); readLines(closed)", "Error in readLines(closed): invalid connection"},
 	})
 	if got := run("plot(1); cat('before\\n'); if (TRUE) quit()\ncat('after\\n')").String(); !strings.Contains(got, "before\n") || strings.Contains(got, "after\n") || !strings.Contains(got, "kernel died") {
 		t.Errorf("quit() in the middle:\n%s", got)

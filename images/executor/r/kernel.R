@@ -128,6 +128,28 @@ local({
     })
   })
 
+  # What reads standard input would find its end, as if there were no data. The functions keep their own bodies.
+  unanswered <- function(name) stop("nobody can answer ", name, "() here: put the value into the code", call. = FALSE)
+  is_stdin <- function(con) {
+    identical(con, "stdin") || inherits(con, "connection") && tryCatch(summary(con)$description == "stdin", error = function(e) FALSE)
+  }
+  replace_in_package("base", "readLines", local({
+    read <- base::readLines
+    body(read) <- bquote({
+      if (.(is_stdin)(con)) .(unanswered)("readLines")
+      .(body(read))
+    })
+    compiler::cmpfun(read)
+  }))
+  replace_in_package("base", "scan", local({
+    read <- base::scan
+    body(read) <- bquote({
+      if (missing(text) && (identical(file, "") || .(is_stdin)(file))) .(unanswered)("scan")
+      .(body(read))
+    })
+    compiler::cmpfun(read)
+  }))
+
   # What base's functions say of a call that is made here is said of the user's own.
   said_of <- function(call, value) {
     tryCatch(withCallingHandlers(value, warning = function(w) {
@@ -271,7 +293,7 @@ local({
     text <- new_of_forked()
     if (!is.null(text)) send("stream", parent_msg, "iopub", list(name = "stdout", text = text))
     if (msg_type == "input_request" && !isTRUE(parent_msg$content$allow_stdin)) { # IRkernel would wait for ever
-      stop("nobody can answer readline() here: put the value into the code", call. = FALSE)
+      unanswered("readline")
     }
     if (!is.null(content$ename)) {
       content$evalue <- message_of(content$evalue)
