@@ -106,6 +106,7 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"other input", "cat('4 5\n', file = 'numbers'); scan('numbers', quiet = TRUE); scan(text = '6 7', quiet = TRUE); readLines(textConnection('a\nb')); readLines('numbers')",
 			"[1] 4 5\n[1] 6 7\n[1] \"a\" \"b\"\n[1] \"4 5\""},
 		{"a connection that is closed", "closed <- file('numbers'); close(closed); readLines(closed)", "Error in readLines(closed): invalid connection"},
+		{"the output of forked processes is not kept", "forked(3)\nlist.files(tempdir(), 'forked')", "é 3 \n[1] 3\nm\nWarning: w\n[1] 3\ncharacter(0)"},
 	})
 	if got := run("plot(1); cat('before\\n'); if (TRUE) quit()\ncat('after\\n')").String(); !strings.Contains(got, "before\n") || strings.Contains(got, "after\n") || !strings.Contains(got, "kernel died") {
 		t.Errorf("quit() in the middle:\n%s", got)

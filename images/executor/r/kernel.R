@@ -215,13 +215,15 @@ local({
     compiler::cmpfun(sleep)
   }))
   # A forked process, as of mclapply(), has copies of the kernel's sockets and of the file that output is collected in, and must use
-  # neither. What it prints goes into another file, from which the kernel shows what is new before anything else that it sends.
+  # neither. What it prints goes into another file, from which the kernel shows what is new before anything else that it sends. The file
+  # goes when all of them have ended, unless one was let go, of which R does not tell that.
   kernel_id <- Sys.getpid()
-  forked <- list(path = tempfile("forked"), told = 0, out = NULL)
+  forked <- list(path = tempfile("forked"), told = 0, out = NULL, let_go = FALSE)
   setHook(packageEvent("parallel", "onLoad"), function(...) {
     fork <- parallel:::mcfork
-    replace_in_package("parallel", "mcfork", function(...) {
-      process <- fork(...)
+    replace_in_package("parallel", "mcfork", function(estranged = FALSE) {
+      forked$let_go <<- forked$let_go || estranged
+      process <- fork(estranged)
       if (Sys.getpid() != kernel_id) sink(forked$out <<- file(forked$path, "a"))
       process
     })
@@ -232,8 +234,18 @@ local({
     })
   })
   new_of_forked <- function() {
+    if (!file.exists(forked$path)) return(NULL)
+    ended <- !forked$let_go && !length(parallel:::children())
+    text <- newer_of_forked()
+    if (ended) {
+      unlink(forked$path)
+      forked$told <<- 0
+    }
+    text
+  }
+  newer_of_forked <- function() {
     size <- file.size(forked$path)
-    if (is.na(size) || size <= forked$told) return(NULL)
+    if (size <= forked$told) return(NULL)
     from <- file(forked$path, "rb")
     on.exit(close(from))
     seek(from, forked$told)
