@@ -159,6 +159,16 @@ func TestNodeRunsScripts(t *testing.T) {
 	b.Want("n", "7")
 }
 
+// What a pipeline ends or destroys is there for what comes later.
+func TestNodePipesToStandardOutput(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	b.Want("import { pipeline } from 'node:stream/promises'\nfor (let i = 0; i < 12; i++) await pipeline(stream.Readable.from([`${i} `]), process.stdout)\nconsole.log('after')",
+		"0 1 2 3 4 5 6 7 8 9 10 11 after")
+	b.Fail("await pipeline(async function* () { yield 'some'; throw new Error('broken') }, process.stdout)")
+	b.Want("console.log('later')", "later")
+}
+
 // What cells call by names of Node's own is theirs, and takes nothing from the kernel.
 func TestNodeKeepsItsOwnNames(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "javascript")

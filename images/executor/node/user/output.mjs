@@ -32,7 +32,8 @@ class Output extends Writable {
   #decoder = new TextDecoder()
 
   constructor(name, fd, say) {
-    super({ decodeStrings: false, highWaterMark: MOST_UNSENT })
+    super({ decodeStrings: false, highWaterMark: MOST_UNSENT, emitClose: false, autoDestroy: false })
+    this.setMaxListeners(0) // every pipeline leaves one
     this.#name = name
     this.#say = say
     Object.defineProperty(this, 'fd', { value: fd })
@@ -43,16 +44,18 @@ class Output extends Writable {
     done()
   }
 
-  // Whoever pipes to standard output and is done ends it; others go on.
+  // Whoever pipes to standard output ends it when he is done, destroys it when that fails, and waits until it says so; others go on.
   end(chunk, encoding, done) {
     if (typeof chunk !== 'function' && chunk != null) this.write(chunk, typeof encoding === 'string' ? encoding : undefined)
     const callback = [chunk, encoding, done].find(value => typeof value === 'function')
     if (callback) process.nextTick(callback)
+    process.nextTick(() => this.emit('finish'))
     return this
   }
 
-  _destroy(error, done) {
-    done(null)
+  destroy() {
+    process.nextTick(() => this.emit('close'))
+    return this
   }
 }
 
