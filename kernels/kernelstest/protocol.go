@@ -99,6 +99,31 @@ func (r *Running) Begin(code, mark string) *kernels.Execution {
 	return e
 }
 
+// Answer runs code that asks, gives it the answers, behind which there are no more, and returns its text.
+func (r *Running) Answer(code string, answers ...string) string {
+	f := r.box.f
+	f.Helper()
+	e, err := r.box.client.Execute(f.ctx(), kernels.ExecuteRequest{Code: code, StoreHistory: true, AllowStdin: true})
+	f.must(err)
+	var text strings.Builder
+	for {
+		out, err := e.Next(f.ctx())
+		if err == io.EOF {
+			return text.String()
+		}
+		f.must(err)
+		if out.Kind != kernels.OutputInput {
+			text.WriteString(outputText(out))
+			continue
+		}
+		answer := "\x04"
+		if len(answers) > 0 {
+			answer, answers = answers[0], answers[1:]
+		}
+		f.must(e.Reply(f.ctx(), answer))
+	}
+}
+
 // Workspace is the kernel's folder on this host.
 func (r *Running) Workspace() string { return r.box.spec.Workspace }
 

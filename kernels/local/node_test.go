@@ -159,6 +159,27 @@ func TestNodeRunsScripts(t *testing.T) {
 	b.Want("n", "7")
 }
 
+// What reads standard input in any way asks, and each cell has its own: what was left of an earlier one's harms nothing.
+func TestNodeReadsStandardInput(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	for _, code := range []string{
+		"const lines = []; for await (const piece of process.stdin) lines.push(String(piece).trim()); lines.join()",
+		"import { stdin as input } from 'node:process'\nconst all = []; for await (const line of require('readline').createInterface({ input })) all.push(line); all.join()",
+		"fs.readFileSync(0, 'utf8').trim().split('\\n').join()",
+		"import { readFileSync } from 'fs'\nreadFileSync('/dev/stdin').toString().trim().split('\\n').join()",
+	} {
+		for range 2 {
+			if _, name, traceback := b.Fail(code); name != "StdinNotImplementedError" {
+				t.Errorf("%s: %s", code, traceback)
+			}
+			if text := strings.TrimSpace(b.Answer(code, "one", "two")); text != "'one,two'" {
+				t.Errorf("%s, which is answered: %s", code, text)
+			}
+		}
+	}
+}
+
 // What a pipeline ends or destroys is there for what comes later.
 func TestNodePipesToStandardOutput(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "javascript")

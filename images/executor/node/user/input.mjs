@@ -1,8 +1,10 @@
 // Who answers prompts: prompt(), and whatever reads standard input, ask whoever attends the cell.
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { Readable } from 'node:stream'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import { ANSWERED } from '../shared.mjs'
-import { Atomics, Error, Object, String, process, setImmediate } from './intrinsics.mjs'
+import { Atomics, Buffer, Error, Object, String, process, setImmediate } from './intrinsics.mjs'
 
 function nobody() {
   return Object.assign(new Error('nobody can answer here: put the value into the code'), { name: 'StdinNotImplementedError' })
@@ -10,6 +12,8 @@ function nobody() {
 
 // installInput makes prompt() and standard input.
 //   refuse(cell, error)  ends a cell that reads what nobody can write: whoever awaits a line would wait for ever
+// It returns what is to be called before each cell: standard input is made anew after a cell that has read it, to its end perhaps, or was
+// refused or interrupted in the midst of that.
 export function installInput({ post, cell, answers, counters, refuse }) {
   // ask shows a prompt and waits for what is typed.
   const ask = (text, password) => {
@@ -26,7 +30,34 @@ export function installInput({ post, cell, answers, counters, refuse }) {
   const prompt = (text = '', fallback = '') => ask(String(text), false) || fallback
   prompt.password = (text = '') => ask(String(text), true)
   Object.defineProperty(globalThis, 'prompt', { value: prompt, writable: true, configurable: true, enumerable: false })
-  Object.defineProperty(process, 'stdin', { value: new Input({ post, cell, answers, refuse }), configurable: true, enumerable: true })
+  readByName(ask)
+  let input
+  const renew = () => {
+    if (input && !input.asked) return
+    input = new Input({ post, cell, answers, refuse })
+    Object.defineProperty(process, 'stdin', { value: input, configurable: true, enumerable: true })
+    syncBuiltinESMExports()
+  }
+  renew()
+  return renew
+}
+
+// readByName makes what reads all of standard input by its number or name ask for lines until there are no more.
+function readByName(ask) {
+  const { readFileSync } = fs
+  const all = () => {
+    let text = ''
+    try {
+      for (;;) text += ask('', false) + '\n'
+    } catch (error) {
+      if (error.name !== 'EOFError') throw error
+    }
+    return text
+  }
+  fs.readFileSync = (file, options) => {
+    if (file !== 0 && file !== '/dev/stdin') return readFileSync(file, options)
+    return typeof (options?.encoding ?? options) === 'string' ? all() : Buffer.from(all())
+  }
 }
 
 // Input is standard input: it asks for a line when somebody reads while a cell runs that may ask.
@@ -36,6 +67,7 @@ class Input extends Readable {
   #answers
   #refuse
   #waiting = false
+  asked = false // whether somebody has read
 
   constructor({ post, cell, answers, refuse }) {
     super({ highWaterMark: 0 })
@@ -55,10 +87,13 @@ class Input extends Readable {
 
   #ask() {
     this.#waiting = false
-    if (this.isPaused() || this.destroyed) return void this.once('resume', () => this._read())
+    const read = !this.isPaused() || this.listenerCount('readable') > 0
+    if (!read || this.destroyed) return void this.once('resume', () => this._read())
+    this.asked = true
     const owner = this.#cell()
     if (!owner?.input) return this.#refuse(owner, nobody())
     this.#waiting = true
+    this.#answers.removeAllListeners('message') // of a reader that was interrupted
     this.#answers.once('message', line => {
       this.#answers.unref()
       this.#waiting = false

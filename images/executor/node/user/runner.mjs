@@ -44,6 +44,7 @@ export class Runner {
   #errors = new Errors()
   #modules = new Modules()
   #prepared = null // takes what the front has made of a script
+  #renewInput
   #problems = new WeakMap() // what was wrong with scripts' sources, by the errors
 
   constructor({ front, answers, counters }) {
@@ -52,7 +53,7 @@ export class Runner {
     const post = message => front.postMessage(message)
     const cell = () => this.#cell()
     installOutput({ post, cell, counters })
-    installInput({ post, cell, answers, counters, refuse: (owner, error) => owner && this.#fail(owner, error) })
+    this.#renewInput = installInput({ post, cell, answers, counters, refuse: (owner, error) => owner && this.#fail(owner, error) })
     installDisplay({ publish: (type, content) => this.#publish(this.#cell(), type, content) })
     asynchronous({ cell: () => this.#cells.getStore() })
     install(INTERRUPT, cell => this.#interrupt(cell))
@@ -88,6 +89,7 @@ export class Runner {
   execute(request) {
     const cell = { number: request.cell, silent: request.silent, count: request.count, input: request.input, name: `cell-${request.count}`, declared: [] }
     this.#current = this.#last = cell
+    this.#renewInput()
     if (this.#interrupted === cell.number) return this.#fail(cell, new Interrupted())
     this.#errors.remember(cell.name, request.source, request.map)
     this.#cells.run(cell, () => this.#run(cell, request))
