@@ -40,6 +40,10 @@ func TestBashCells(t *testing.T) {
 		{"read line", "bash: read: Bash cells cannot be answered: put the value into the code\n", "1"},
 		{"read a b <<<'1 2'; while read -r c; do echo $a $b $c; done < <(echo 3); read -rd '' d <<<4; echo \"$? $d\"", "1 2 3\n1 4\n", ""},
 		{"while read -ru3 l; do echo $l; done 3<<<5; exec {fd}<<<6; while read -r -u $fd l; do echo $l; done; read -Q 2>/dev/null", "5\n6\n", "2"},
+		{"set -u; { for i in {1..19}; do read; done; } 2>/dev/null; echo went on", "went on\n", ""},
+		{"for i in {1..19}; do read; done 2>/dev/null; until read -p 'yes? ' yes && [[ $yes == y ]]; do echo please; done", "bash: read: Bash cells cannot be answered: put the value into the code\n" +
+			"bash: read: what asks again and again is ended\n\n", "130 (ended by signal 2)"},
+		{"set +u; (while :; do read; done) 2>/dev/null", "\n", "130 (ended by signal 2)"},
 		{"for i in {1..20}; do read line </dev/tty; done; echo $?", "1\n", ""},
 		{"python3 -c \"import getpass\ntry: getpass.getpass('')\nexcept EOFError: print('asked')\"", "asked\n", ""},
 		// What reads keys, as an editor, waits for no end, and is ended, also if it would stay without a terminal.

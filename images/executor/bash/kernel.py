@@ -18,13 +18,14 @@ from terminal import App, Failure, TerminalKernel
 
 VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
+MOST_ASKED = 20  # times that a cell may read what nobody answers
 
 # Nobody sits at the prompt: a cell's own is taken back behind the cell, and before each prompt, which an interrupt leads to at once.
 # A cell's set -x shows nothing of it, nor do its traps, and its set -e does not find the interrupt's status there.
 QUIET = "{ __cellblock_quiet %s; } >/dev/null 2>&1"
 
-# What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input. What else waits for a person,
-# "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
+# What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input, and ends what asks again and
+# again. What else waits for a person, "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
 OURS = {"__cellblock_quiet", "__cellblock_save", "read"}
 SETUP = r"""
 set +o history; history -c; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
@@ -42,7 +43,7 @@ __cellblock_save() {
 trap __cellblock_save EXIT
 __cellblock_quiet() {
   builtin unset -v PROMPT_COMMAND
-  builtin declare -g PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || builtin true # one may be readonly
+  builtin declare -g __cellblock_asked=0 PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || builtin true # one may be readonly
   builtin return "$1"
 }
 __cellblock_quiet 0
@@ -50,7 +51,12 @@ read() {
   builtin read "$@" || {
     local status=$? word
     for word; do [[ $word != -*u* ]] || return "$status"; done # of another descriptor
-    [[ $status != 1 || ! /dev/stdin -ef /dev/null ]] || echo 'bash: read: Bash cells cannot be answered: put the value into the code' >&2
+    [[ $status == 1 && /dev/stdin -ef /dev/null ]] || return "$status"
+    echo 'bash: read: Bash cells cannot be answered: put the value into the code' >&2
+    (( ++__cellblock_asked < MOST_ASKED )) || {
+      echo 'bash: read: what asks again and again is ended' >&2
+      builtin kill -INT "$BASHPID"
+    }
     return "$status"
   }
 }
@@ -80,6 +86,7 @@ class BashKernel(TerminalKernel):
         env.pop("PYTHONUNBUFFERED", None)
         self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
         setup = SETUP.replace("STATE", shlex.quote(self.state)).replace("BEFORE_PROMPT", shlex.quote(QUIET % 0))
+        setup = setup.replace("MOST_ASKED", str(MOST_ASKED))
         self.program.write(setup.encode() + b"\n")
 
     def give(self, run, code):
