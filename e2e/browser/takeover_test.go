@@ -461,3 +461,33 @@ func TestCodeThatCouldNotBeRun(t *testing.T) {
 		eval[bool](p, "(document.querySelector('#code').value = '', true)")
 	}
 }
+
+// A session that a model deletes under its page is said to be gone. When the model begins another of its name, the page shows that, and
+// what was being written goes on.
+func TestSessionIsMadeAnew(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "anew", "first = 1")
+	p := s.signIn(t)
+	p.expects("404") // of the panel, when nothing is there
+	p.desk("anew")
+	p.write("second +")
+	if _, err := c.Call(t.Context(), "close_session", map[string]any{"session_id": "anew", "delete_files": true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.untilText("#state", "deleted")
+	p.untilText("#cells", "first = 1")
+	if p.code() != "second +" || !eval[bool](p, focused("#code")) {
+		t.Errorf("the editor holds %q", p.code())
+	}
+	s.python(t, c, "anew", "second = 41")
+	p.untilText("#cells", "second = 41")
+	p.untilText("#state", "idle")
+	p.until(focused("#code"))
+	p.write(" 1")
+	p.key("Enter", shift)
+	p.untilText("#c2 .outputs", "42")
+	if text := p.text("#cells"); strings.Contains(text, "first") {
+		t.Errorf("the page shows the cells of both:\n%s", text)
+	}
+}

@@ -76,7 +76,7 @@ func (v *Viewer) deskTopic(who visit, id string) live.Topic {
 		for {
 			changed := v.Sessions.Changed(who.owner, id)
 			info, _, err := v.describe(ctx, who.owner, id)
-			if err != nil {
+			if err != nil && fault.KindOf(err) != fault.NotFound { // where it is gone there is nothing to be done
 				return err
 			}
 			d := deskOf(info)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
@@ -62,17 +63,23 @@ func (v *Viewer) sessionView(r *http.Request, who visit, id string) (s sessionVi
 	return s, nil
 }
 
-// stateTopic tells of a session's state.
+// gone is what pages are told of a session of which nothing is kept.
+var gone = sessionState{State: sessions.Closed, Plain: "deleted", Lost: "nothing of it is kept, and this page is all that shows it", Gone: true}
+
+// stateTopic tells of a session's state, also that it is gone, and of the next one of its name.
 func (v *Viewer) stateTopic(who visit, id string) live.Topic {
 	return func(ctx context.Context, _ string, send func(live.Event) error) error {
 		var sent sessionState
 		for {
 			changed := v.Sessions.Changed(who.owner, id)
 			info, _, err := v.describe(ctx, who.owner, id)
-			if err != nil {
+			now := stateOf(info)
+			if fault.KindOf(err) == fault.NotFound {
+				now = gone
+			} else if err != nil {
 				return err
 			}
-			if now := stateOf(info); now != sent {
+			if now != sent {
 				sent = now
 				if err := send(live.Event{Name: "state", Data: now}); err != nil {
 					return err
@@ -99,6 +106,8 @@ type sessionState struct {
 	Since   string `json:"since"`
 	// Lost says why there is no kernel.
 	Lost string `json:"lost"`
+	// Gone tells that nothing of the session is kept: what comes after it is another one.
+	Gone bool `json:"gone,omitempty"`
 }
 
 func stateOf(info sessions.Info) sessionState {

@@ -3,6 +3,7 @@ package viewer
 import (
 	"context"
 	"errors"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,6 +67,45 @@ func TestWhyASessionEndedIsTold(t *testing.T) {
 	}
 	if page := ann.want(200, "GET", "/s/s", nil); !strings.Contains(page, "the session was stopped by an operator of the server</span>") {
 		t.Errorf("the page is %s", page)
+	}
+}
+
+// The page of a session that is deleted is told that it is gone, and hears of the next one of its name.
+func TestADeletedSessionIsToldToBeGone(t *testing.T) {
+	p := newPages(t, func(c *sessions.Config) { c.Store = storetest.NewMemory() })
+	p.ran("ann", "s", "print a")
+	ann := p.signIn("ann", all...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	told := make(chan sessionState, 100)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.viewer.stateTopic(ann.who, "s")(ctx, "", func(e live.Event) error {
+			told <- e.Data.(sessionState)
+			return nil
+		})
+	}()
+	until := func(what string, is func(sessionState) bool) {
+		t.Helper()
+		for {
+			select {
+			case now := <-told:
+				if is(now) {
+					return
+				}
+			case <-ctx.Done():
+				t.Fatalf("it was not told: %s", what)
+			}
+		}
+	}
+	until("the session", func(s sessionState) bool { return s.State == sessions.Idle && !s.Gone })
+	ann.want(http.StatusOK, "POST", "/s/s/close?files=delete", nil)
+	until("its end", func(s sessionState) bool { return s == gone })
+	p.ran("ann", "s", "print b")
+	until("the next", func(s sessionState) bool { return s.State == sessions.Idle && !s.Gone && s.Executions == 1 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

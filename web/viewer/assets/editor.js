@@ -153,6 +153,7 @@ function start(id) {
 
   area.value = sessionStorage.getItem(draft) ?? '';
   text.grow(area);
+  if (location.hash === '#code') area.focus(); // where a page is loaded again, no browser does it
   keys({
     e: ['Write a cell', () => area.focus()],
     'Shift Enter': ['Run what is written, and go on', () => {}],

@@ -24,6 +24,7 @@ for (const [name, node] of Object.entries({bar: document.querySelector('.session
 
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
+  if (now.gone && !data.gone) anew();
   const ended = now.running && !data.running;
   now = data;
   session.dataset.generation = data.generation;
@@ -39,6 +40,12 @@ subscribe(session.dataset.topic, '', (event, data) => {
   document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
   if (ended) document.dispatchEvent(new Event('session-idle'));
 });
+
+// anew shows another session that has the name now. What is being written stays, and so does the cursor in it.
+function anew() {
+  if (document.activeElement?.id === 'code') history.replaceState(null, '', '#code');
+  location.reload();
+}
 
 const stop = () => { if (now.running) interrupt(id, now.running); };
 async function restart() {
