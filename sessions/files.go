@@ -151,6 +151,7 @@ func (m *Manager) wrote(k key, path string, stamp files.Stamp) {
 	s.used()
 	if path != "" {
 		s.written.know(path, stamp)
+		s.filesChanged()
 	}
 }
 
@@ -186,7 +187,16 @@ func (m *Manager) deleted(k key, path string) {
 	m.mu.Unlock()
 	if s != nil {
 		s.written.forget(path)
+		s.filesChanged()
 	}
+}
+
+// filesChanged tells those who look at the session that its files have changed, of which no cell's end tells.
+func (s *session) filesChanged() {
+	s.mu.Lock()
+	s.filed++
+	s.mu.Unlock()
+	s.changed()
 }
 
 // PathInside returns where the session's kernel sees a file of its workspace.

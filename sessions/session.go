@@ -82,6 +82,7 @@ type session struct {
 	deleteFiles bool
 	// givenBack tells that the workspace was, or is about to be: whoever takes it up now gives it back himself.
 	givenBack bool
+	filed     int   // changes of files that no cell has made
 	coming    int   // calls that are about to want the kernel
 	overfull  int64 // what the workspace holds, in bytes, where that is too much and must be told
 	crowded   bool  // its next cell waits for others, of other sessions
@@ -117,6 +118,8 @@ type Info struct {
 	Ends End
 	// Lost says why the session has no kernel, in the words of a sentence's end; empty while it has one.
 	Lost string
+	// Filed counts the changes of its files that no cell has made, while it runs.
+	Filed int
 	// Last is the cell that runs, or else the last one that is in memory; nil if none is.
 	Last *Execution
 }
@@ -126,7 +129,7 @@ func (s *session) info() Info {
 	defer s.mu.Unlock()
 	info := Info{
 		ID: s.key.id, Choice: s.choice, State: s.state, Generation: s.generation, Executions: s.cells,
-		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(), Last: s.running,
+		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(), Filed: s.filed, Last: s.running,
 	}
 	if s.state == Died || s.state == Culled {
 		info.Lost = s.loss

@@ -130,3 +130,28 @@ func TestFilesAreListedOn(t *testing.T) {
 	p.click("#folder [data-most]")
 	p.until("document.querySelectorAll('.files li').length === 550 && document.activeElement.innerText === 'file501.txt'")
 }
+
+// What others bring and delete is seen where the files are listed, without a cell.
+func TestFilesOfOthers(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "brought", "x = 1")
+	p := s.signIn(t)
+	p.open("/s/brought")
+	p.click("#tab-files")
+	p.untilText("#folder", "No files here")
+	for _, call := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"write_file", map[string]any{"path": "theirs.txt", "content": "theirs"}, "theirs.txt"},
+		{"delete_file", map[string]any{"path": "theirs.txt"}, "No files here"},
+	} {
+		call.args["session_id"] = "brought"
+		if _, err := c.Call(t.Context(), call.tool, call.args, nil); err != nil {
+			t.Fatal(err)
+		}
+		p.untilText("#folder", call.want)
+	}
+}

@@ -26,6 +26,8 @@ type desk struct {
 	Cells   int `json:"cells"`
 	Running int `json:"running"`
 	Queue   int `json:"queue"`
+	// Filed counts changes of its files that no cell has made.
+	Filed int `json:"filed"`
 	// Fresh tells that the kernel has run no cell yet, though another one has.
 	Fresh bool `json:"fresh,omitempty"`
 	// Prompt is what the running cell asks for.
@@ -52,7 +54,7 @@ type deskPrompt struct {
 const maxPrompt = 2000
 
 func deskOf(info sessions.Info) desk {
-	d := desk{State: info.State, Generation: info.Generation, Cells: info.Executions, Queue: info.Queue}
+	d := desk{State: info.State, Generation: info.Generation, Cells: info.Executions, Queue: info.Queue, Filed: info.Filed}
 	if info.Last == nil {
 		return d
 	}

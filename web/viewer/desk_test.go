@@ -29,3 +29,36 @@ func TestDeskTellsOfAFreshKernel(t *testing.T) {
 		t.Error("it is still called fresh after a cell")
 	}
 }
+
+// Who works in a session is told of files that others bring and delete.
+func TestDeskTellsOfFiles(t *testing.T) {
+	p := newPages(t)
+	ann := p.signIn("ann", all...)
+	p.ran("ann", "s", "print 1")
+	filed := func() int {
+		info, err := p.sessions.Get(t.Context(), ann.who.owner, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return deskOf(info).Filed
+	}
+	for want, change := range []func(){
+		func() {},
+		func() { put(t, ann, "s", "a.txt", "a") },
+		func() { ann.want(http.StatusOK, "POST", "/s/s/delete?path=a.txt", map[string]any{}) },
+	} {
+		changed := p.sessions.Changed(ann.who.owner, "s")
+		change()
+		if got := filed(); got != want {
+			t.Errorf("%d changes are told, not %d", got, want)
+		}
+		if want == 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		default:
+			t.Errorf("nobody is told of change %d", want)
+		}
+	}
+}

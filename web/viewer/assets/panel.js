@@ -98,12 +98,12 @@ narrow.addEventListener('change', () => { fit(); look(); });
 keys({p: ['Fold the side panel, or show it', () => fold.click()]});
 
 // A session that rests has news for its panel, and one that has got another kernel, of which nothing is true that was said of the last;
-// while it runs only what the server knows by itself is asked for.
-let generation = null;
+// while it runs only what the server knows by itself is asked for. Files are also brought and deleted by others, between cells.
+let generation = null, filed = 0;
 onDesk((desk) => {
-  const other = generation !== null && generation !== desk.generation;
-  ({generation} = desk);
+  const other = generation !== null && generation !== desk.generation, brought = filed !== desk.filed;
+  ({generation, filed} = desk);
   const rests = other || !(desk.running || desk.queue);
-  for (const part of Object.values(parts)) if (rests || part.alwaysKnown) part.stale();
+  for (const part of Object.values(parts)) if (rests || part.alwaysKnown || brought && part === parts['tab-files']) part.stale();
 });
 look();
