@@ -1,10 +1,12 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -54,6 +56,31 @@ func TestEndOfALongPage(t *testing.T) {
 	p.key("Enter") // the prompt goes, which makes the page shorter
 	p.untilText("#c10 .outputs", "said 29")
 	p.until("document.querySelector('#prompt').hidden && document.documentElement.scrollHeight - innerHeight - scrollY < 2")
+	if !eval[bool](p, "document.querySelector('#follow').ariaPressed === 'true'") {
+		t.Error("it follows no more")
+	}
+}
+
+// A page that follows goes on doing so when it is loaded again while a cell runs: the cell is told anew, and is not laid out at once.
+func TestEndOfAPageLoadedAgain(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.start(t, c, "again", "import os, time\nfor i in range(30): print('line', i)\n"+untilLetGo+"\nprint('the end')")
+	p := s.signIn(t)
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error { // scripts measure the page when they like
+		_, err := page.AddScriptToEvaluateOnNewDocument(`addEventListener('DOMContentLoaded', () => {
+			new MutationObserver(() => document.body.offsetHeight).observe(document.getElementById('cells') ?? document.body, {childList: true, subtree: true});
+		})`).Do(ctx)
+		return err
+	}))
+	p.do(chromedp.EmulateViewport(1280, 600))
+	p.open("/s/again")
+	p.untilText("#c1 .outputs", "line 29")
+	p.do(chromedp.Reload())
+	p.until("document.querySelector('#interrupt').ariaDisabled === 'false' && scrollY > 100")
+	letGo(t, c, "again")
+	p.untilText("#c1 .outputs", "the end")
+	p.until("document.documentElement.scrollHeight - innerHeight - scrollY < 2")
 	if !eval[bool](p, "document.querySelector('#follow').ariaPressed === 'true'") {
 		t.Error("it follows no more")
 	}

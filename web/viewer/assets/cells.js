@@ -127,10 +127,12 @@ function foldOutputs(cell, folded) {
 
 const folded = (cell) => cell.classList.contains('folded');
 
-// place puts a cell where it belongs in its block, instead of what was there of it.
+// place puts a cell where it belongs in its block, instead of what was there of it. Until it is laid out it is taken to be as high, so
+// that the page does not get shorter for a moment, and move.
 function place(node, fresh) {
   const n = Number(fresh.dataset.n), old = cellOf(n);
   if (old) foldOutputs(fresh, folded(old));
+  if (old) fresh.style.containIntrinsicSize = `auto ${old.offsetHeight}px`;
   if (old) keep(old, () => { old.replaceWith(fresh); return fresh; }, () => fresh);
   else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
 }
