@@ -117,6 +117,28 @@ func TestPreviewIsBounded(t *testing.T) {
 	}
 }
 
+// Texts of other programs are shown as texts, and it is said what they were taken for; what has nothing in it is said to be empty.
+func TestPreviewOfOtherEncodings(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	b := p.signIn("ann", all...)
+	for i, tt := range []struct{ content, shown, said string }{
+		{"city;\x80\nZ\xfcrich;1\n", `<th scope="col" class="number">€</th></tr></thead><tbody><tr><th scope="row">1</th><td>Zürich</td>`, "Read as latin-1."},
+		{"\xff\xfec\x00\n\x00\xfc\x00", `<th scope="col">c</th></tr></thead><tbody><tr><th scope="row">1</th><td>ü</td>`, "Read as utf-16."},
+		{"\x00c\x00\n\x00\xfc\x00\n", `<td>ü</td>`, "Read as utf-16-be."},
+		{"\ufeffcity\nBern\n", `<th scope="col">city</th>`, ""},
+		{"", "The file is empty.", ""},
+		{"PK\x03\x04\x00\x00\xfe", "neither text nor an image", ""},
+	} {
+		name := fmt.Sprintf("%d.csv", i)
+		put(t, b, "s", name, tt.content)
+		got := b.want(200, "GET", "/s/s/preview?path="+name, nil)
+		if !strings.Contains(got, tt.shown) || !strings.Contains(got, tt.said) || strings.Contains(got, "Read as") != (tt.said != "") {
+			t.Errorf("%q is shown as\n%s", tt.content, got)
+		}
+	}
+}
+
 // Numbers stand at the right, where nothing of a column is anything else.
 func TestNumbersOfATable(t *testing.T) {
 	table := tableOf("day;n;part;much;code;none;mixed\n2025-01-01;-1;0,5;1,234.5;A7;;3\n2025-01-02;NaN;1e-3;12 %;7;NA;three\n2025-01-03;\n", "text/csv")
@@ -129,7 +151,7 @@ func TestNumbersOfATable(t *testing.T) {
 	if want := []string{"n", "part", "much"}; !slices.Equal(got, want) || table.Number(99) {
 		t.Errorf("numbers are in %q, not in %q", got, want)
 	}
-	view := previewView{Entry: files.Entry{Path: "a.csv"}}
+	view := previewView{Entry: files.Entry{Path: "a.csv", Size: 14}}
 	view.show([]byte("city,n\nBern,1\n"))
 	w := httptest.NewRecorder()
 	if err := writeFragment(w, "preview", view); err != nil {

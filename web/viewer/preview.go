@@ -9,6 +9,10 @@ import (
 	"path"
 	"strings"
 
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+
 	"cellblock/internal/filetype"
 	"cellblock/sessions/files"
 	"cellblock/web/render"
@@ -30,6 +34,8 @@ type previewView struct {
 	Picture bool
 	Table   *table
 	HTML    template.HTML
+	// Encoding is what the text seems to be in, where that is not UTF-8.
+	Encoding string
 	// Shown is how much of the file is shown, in bytes, where that is not all.
 	Shown int64
 }
@@ -82,13 +88,13 @@ func (p *previewView) show(text []byte) {
 	if p.Picture = pictureType(p.Path, head) != ""; p.Picture {
 		return
 	}
-	if !filetype.LooksLikeText(head) {
+	if p.Encoding = filetype.Encoding(head); p.Encoding == "" && !filetype.LooksLikeText(head) {
 		return
 	}
 	if int64(len(text)) < p.Size {
 		p.Shown = int64(len(text))
 	}
-	source := strings.ToValidUTF8(string(text), "\uFFFD")
+	source := strings.ToValidUTF8(decoded(text, p.Encoding), "\uFFFD")
 	kind := filetype.Named(p.Path)
 	switch kind {
 	case "text/csv", "text/tab-separated-values":
@@ -103,6 +109,20 @@ func (p *previewView) show(text []byte) {
 	if p.Table == nil && p.HTML == "" {
 		p.HTML = `<pre class="code">` + render.Code(strings.TrimPrefix(path.Ext(p.Path), "."), source) + `</pre>`
 	}
+}
+
+// decoded is a text in an encoding that filetype.Encoding tells of, as far as that can be read.
+func decoded(text []byte, name string) string {
+	encodings := map[string]encoding.Encoding{
+		"latin-1":   charmap.Windows1252, // which has what Latin-1 has, and more
+		"utf-16":    unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+		"utf-16-le": unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM),
+		"utf-16-be": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM),
+	}
+	if e := encodings[name]; e != nil {
+		text, _ = e.NewDecoder().Bytes(text) // what is none of it is replaced
+	}
+	return strings.TrimPrefix(string(text), "\uFEFF")
 }
 
 // tableOf reads the beginning of a table; nil where it is none.
