@@ -31,6 +31,9 @@ func TestUpload(t *testing.T) {
 		if text, err := os.ReadFile(at); err != nil || string(text) != "old" {
 			t.Errorf("meanwhile it is %q, %v", text, err)
 		}
+		if l, err := f.List(Query{Path: "data", Most: 9}); err != nil || l.Files != 1 || l.Entries[0].Path != "data/big" {
+			t.Errorf("meanwhile there are %+v, %v", l, err)
+		}
 	}
 	if _, err := f.Add("data/big", "w2", 0, []byte("another's")); err != nil {
 		t.Error(err)
