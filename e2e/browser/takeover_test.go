@@ -340,6 +340,15 @@ func TestFiles(t *testing.T) {
 	})()`)
 	p.untilText("#folder", "dropped.txt")
 
+	eval[bool](p, `(() => {
+		const event = new DragEvent('drop', {bubbles: true, cancelable: true});
+		const folder = {webkitGetAsEntry: () => ({isDirectory: true, name: 'a folder'}), getAsFile: () => null};
+		Object.defineProperty(event, 'dataTransfer', {value: {types: ['Files'], items: [folder]}}); // scripts drop no folders
+		return document.querySelector('#panel-files').dispatchEvent(event);
+	})()`)
+	p.untilText(".toasts", "Folders cannot be uploaded: a folder.")
+	p.click(".toasts button")
+
 	p.click("[data-preview='data/large.csv']")
 	p.until("document.querySelector('#preview').open && document.querySelector('#preview .sheet')")
 	p.key("Escape")

@@ -49,7 +49,9 @@ class Files extends Part {
     this.box.addEventListener('dragleave', (event) => { if (!this.box.contains(event.relatedTarget)) drop(event, false); });
     this.box.addEventListener('drop', (event) => {
       drop(event, false);
-      bring([...event.dataTransfer.items].filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile()).filter(Boolean));
+      const items = [...event.dataTransfer.items], folders = items.map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry?.isDirectory);
+      if (folders.length > 0) tell.still(`Folders cannot be uploaded: ${folders.map(({name}) => name).join(', ')}. Drop the files in them, or a zip file.`);
+      bring(items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile()).filter(Boolean));
     });
   }
 
