@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
-// The sixteen colours of terminals, of which a page has a light and a dark form. The 240 others of an extended terminal become the one
-// of these that is nearest, so that they can be read on both.
+// The sixteen colours of terminals, of which a page has a light and a dark form. The 240 others of an extended terminal, and the millions
+// that others mix, become the one of these that is nearest, so that they can be read on both.
 var basic = [16][3]int{
 	{0, 0, 0}, {187, 0, 0}, {0, 150, 0}, {170, 130, 0}, {0, 0, 187}, {170, 0, 170}, {0, 150, 150}, {170, 170, 170},
 	{110, 110, 110}, {255, 85, 85}, {85, 255, 85}, {255, 255, 85}, {85, 85, 255}, {255, 85, 255}, {85, 255, 255}, {255, 255, 255},
@@ -20,7 +21,10 @@ func readable(html string) string {
 	return extended.ReplaceAllStringFunc(html, func(class string) string {
 		m := extended.FindStringSubmatch(class)
 		n, _ := strconv.Atoi(m[2]) // it is digits
-		near, base := nearest(n), 30
+		near, base := n, 30
+		if n >= 16 {
+			near = nearest(rgb(n))
+		}
 		if m[1] == "b" {
 			base = 40
 		}
@@ -31,12 +35,32 @@ func readable(html string) string {
 	})
 }
 
-// nearest is the basic colour that comes closest to one of 256.
-func nearest(n int) int {
-	if n < 16 {
-		return n
+// A sequence that sets colours, and a colour in it of so much red, green and blue, of which the screen knows nothing.
+var (
+	colouring  = regexp.MustCompile(`\x1b\[[0-9;]+m`)
+	trueColour = regexp.MustCompile(`([34]8);2;(\d{1,3});(\d{1,3});(\d{1,3})`)
+)
+
+// basicColours has a text for a terminal use basic colours where it mixes its own.
+func basicColours(text string) string {
+	if !strings.Contains(text, "8;2;") {
+		return text
 	}
-	colour, best, least := rgb(n), 0, 1<<30
+	return colouring.ReplaceAllStringFunc(text, func(sequence string) string {
+		return trueColour.ReplaceAllStringFunc(sequence, func(colour string) string {
+			m := trueColour.FindStringSubmatch(colour)
+			var mixed [3]int
+			for i := range mixed {
+				mixed[i], _ = strconv.Atoi(m[2+i]) // it is digits
+			}
+			return fmt.Sprintf("%s;5;%d", m[1], nearest(mixed))
+		})
+	})
+}
+
+// nearest is the basic colour that comes closest to one.
+func nearest(colour [3]int) int {
+	best, least := 0, 1<<30
 	for i, b := range basic {
 		distance := 0
 		for c := range 3 {

@@ -116,6 +116,21 @@ func TestHostileMarkdownIsCheap(t *testing.T) {
 	}
 }
 
+// A colour that a text mixes itself is shown as the basic one that is nearest, and what else its sequence says holds.
+func TestMixedColours(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1b[38;2;250;90;90mx":                   `<span class="term-fgi91">x</span>`,
+		"\x1b[48;2;0;0;180mx":                     `<span class="term-bg44">x</span>`,
+		"\x1b[1;38;2;0;140;10;48;2;250;250;250mx": `<span class="term-fg32 term-bgi107 term-fg1">x</span>`,
+		"\x1b[38;2;999;999;999mx":                 `<span class="term-fgi97">x</span>`,
+		"\x1b[0m38;2;1;2;3mx":                     `38;2;1;2;3mx`,
+	} {
+		if got := string(joined(Terminal(text))); got != want {
+			t.Errorf("%q is %s, not %s", text, got, want)
+		}
+	}
+}
+
 // A language is known by its name, its other names and its files' ending; one that is not is told at once.
 func TestLanguages(t *testing.T) {
 	for _, name := range []string{"python", "Python", "py", "bash", "sh", "r", "js", "typescript", "c++", "cpp", "csharp", "cs", "go", "yml", "toml", "sql", "tex"} {
