@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extensionast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
@@ -33,7 +34,7 @@ var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:[>*+-]|[0-9]{1,9}[.)])){33}`)
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.TaskList),
 	goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(formulaParser{}, 150))),
-	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(formulaRenderer{}, 150))),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(formulaRenderer{}, 150), util.Prioritized(boxRenderer{}, 150))),
 )
 
 // Markdown is a text in Markdown as HTML, formulas between dollars as MathML. HTML in it is left out, and images are, too, but for
@@ -156,6 +157,18 @@ func (formulaRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(formulaKind, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if f, ok := n.(*formula); ok && entering {
 			_, _ = w.WriteString(tex.MathML(f.source, f.display)) // what fails tells its flush
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// boxRenderer writes the boxes of a list of tasks as characters: nobody can tick them.
+type boxRenderer struct{}
+
+func (boxRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(extensionast.KindTaskCheckBox, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if box, ok := n.(*extensionast.TaskCheckBox); ok && entering {
+			_, _ = w.WriteString(map[bool]string{false: "☐ ", true: "☑ "}[box.IsChecked]) // what fails tells its flush
 		}
 		return ast.WalkContinue, nil
 	})

@@ -131,6 +131,16 @@ func TestMixedColours(t *testing.T) {
 	}
 }
 
+// Which tasks of a list are done is seen.
+func TestTasks(t *testing.T) {
+	made := string(Markdown("- [ ] write\n- [x] test\n- [link](https://example.com)"))
+	for _, want := range []string{"<li>☐ write</li>", "<li>☑ test</li>"} {
+		if !strings.Contains(made, want) {
+			t.Errorf("there is no %s in %s", want, made)
+		}
+	}
+}
+
 // A language is known by its name, its other names and its files' ending; one that is not is told at once.
 func TestLanguages(t *testing.T) {
 	for _, name := range []string{"python", "Python", "py", "bash", "sh", "r", "js", "typescript", "c++", "cpp", "csharp", "cs", "go", "yml", "toml", "sql", "tex"} {
