@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cellblock/internal/fault"
@@ -15,8 +16,8 @@ import (
 const (
 	// maxWanted bounds a text that is looked for, in bytes, maxFound the cells in which it is found.
 	maxWanted, maxFound = 200, 1000
-	// maxAtOnce bounds the outputs of several cells that are read at once.
-	maxAtOnce = 500
+	// foundAtOnce is how many cells are looked through at once, maxAtOnce bounds their outputs that are read together.
+	foundAtOnce, maxAtOnce = 200, 2000
 	// findTime bounds a search: what was not looked through by then is said to be left out.
 	findTime = 15 * time.Second
 )
@@ -35,13 +36,16 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 	ctx, cancel := context.WithTimeout(r.Context(), findTime)
 	defer cancel()
 	found, partial := []int{}, false
-	for to := info.Executions; to > 0 && !partial; to -= blockCells { // the last first: they are what is most likely meant
-		from := max(1, to-blockCells+1)
+	for to := info.Executions; to > 0 && !partial; to -= foundAtOnce { // the last first: they are what is most likely meant
+		from := max(1, to-foundAtOnce+1)
+		var stored map[int][]string
+		var texts sync.WaitGroup // are read beside the cells, which takes as long
+		texts.Go(func() { stored = v.storedTexts(ctx, who.owner, info.ID, from, to) })
 		cells, err := v.Sessions.ExecutionsFrom(ctx, who.owner, info.ID, from, to-from+1)
+		texts.Wait()
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		stored := v.storedTexts(ctx, who.owner, info.ID, from, to)
 		for _, e := range slices.Backward(cells) {
 			if ctx.Err() == nil && cellHas(e, stored[e.Number()], wanted) {
 				found = append(found, e.Number())

@@ -81,6 +81,9 @@ func TestFindInOutputs(t *testing.T) {
 		if n := store.read.Load(); n > 1 {
 			t.Errorf("a store is asked for the outputs of %d cells", n)
 		}
+		if n := store.together.Swap(0); n > 2 { // searches
+			t.Errorf("a store is asked %d times for those of many", n)
+		}
 	}
 }
 
@@ -120,10 +123,15 @@ func (s *piecesStore) FindOutputs(context.Context, sessions.SessionRef, sessions
 	}
 }
 
-// readStore counts the cells whose outputs are read on their own.
+// readStore counts the cells whose outputs are read on their own, and how often those of several are read together.
 type readStore struct {
 	sessions.Store
-	read atomic.Int64
+	read, together atomic.Int64
+}
+
+func (s *readStore) FindOutputs(ctx context.Context, ref sessions.SessionRef, q sessions.OutputQuery) iter.Seq2[sessions.FoundOutput, error] {
+	s.together.Add(1)
+	return s.Store.FindOutputs(ctx, ref, q)
 }
 
 func (s *readStore) Outputs(ctx context.Context, ref sessions.SessionRef, number, from int) iter.Seq2[sessions.StoredOutput, error] {
