@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -67,5 +68,17 @@ func TestUsedOf(t *testing.T) {
 	}
 	if got := usedOf(kernels.Limits{}, sessions.Info{State: sessions.Idle}, nil); got[0].Value != "" || got[1].Value != "" {
 		t.Errorf("of what is not known: %+v", got)
+	}
+}
+
+// What is measured every few seconds is not read out each time: an <output> is, if nothing else is said.
+func TestSamplesAreNotReadOut(t *testing.T) {
+	p := newPages(t)
+	p.ran("ann", "s", "print a")
+	page := p.signIn("ann", all...).want(http.StatusOK, "GET", "/s/s", nil)
+	for _, id := range []string{"memory-now", "cpu-now"} {
+		if !strings.Contains(page, `<output id="`+id+`" aria-live="off">`) {
+			t.Errorf("%s is read out", id)
+		}
 	}
 }
