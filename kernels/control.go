@@ -85,19 +85,6 @@ func (c *Client) Restart(ctx context.Context, grace time.Duration) error {
 	return c.awaitKernel(ctx, restarted)
 }
 
-// Shutdown ends the kernel, its shim, and so its container or sandbox. It returns when the shim has agreed or is gone.
-func (c *Client) Shutdown(ctx context.Context, grace time.Duration) error {
-	c.mu.Lock()
-	c.kernel.stopping = true
-	c.mu.Unlock()
-	_, err := c.request(ctx, stream.OpShutdown, grace, nil)
-	var dead *DeathError
-	if errors.As(err, &dead) {
-		return nil
-	}
-	return err
-}
-
 // gate waits while the kernel is being restarted.
 func (c *Client) gate(ctx context.Context) error {
 	return c.awaitKernel(ctx, func() bool { return c.kernel.restarting == 0 })
@@ -206,8 +193,6 @@ func opText(op stream.Op) string {
 		return "restart the kernel"
 	case stream.OpStats:
 		return "take statistics"
-	case stream.OpPing:
-		return "answer"
 	}
-	return "stop the kernel"
+	return "answer"
 }

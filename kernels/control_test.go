@@ -104,14 +104,12 @@ func TestRestartOverABrokenConnection(t *testing.T) {
 	}
 }
 
-func TestShutdown(t *testing.T) {
+// A container that its provisioner stopped is no death of the kernel's own.
+func TestStoppedContainer(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, c, "print a\nwait")
 	next(t, e, "stdout:a")
-	if err := c.Shutdown(ctx(t), time.Second); err != nil {
-		t.Fatal(err)
-	}
-	<-k.Exited()
+	k.Crash(kernels.ExitStatus{Asked: true})
 	<-c.Done()
 	var dead *kernels.DeathError
 	if err := c.Err(); !errors.As(err, &dead) || !dead.Death.Asked {
@@ -135,7 +133,7 @@ func TestStats(t *testing.T) {
 
 func TestShimThatCannot(t *testing.T) {
 	no := map[stream.Op]string{}
-	for _, op := range []stream.Op{stream.OpInterrupt, stream.OpKillChildren, stream.OpRestart, stream.OpStats, stream.OpPing, stream.OpShutdown} {
+	for _, op := range []stream.Op{stream.OpInterrupt, stream.OpKillChildren, stream.OpRestart, stream.OpStats, stream.OpPing} {
 		no[op] = "not\ntoday"
 	}
 	_, c := start(t, kernelstest.KernelOptions{FailOps: no}, kernels.Options{})
@@ -145,7 +143,6 @@ func TestShimThatCannot(t *testing.T) {
 		"could not restart the kernel: not today":         func() error { return c.Restart(ctx(t), 0) },
 		"could not take statistics: not today":            func() error { _, err := c.Stats(ctx(t)); return err },
 		"could not answer: not today":                     func() error { return c.Ping(ctx(t)) },
-		"could not stop the kernel: not today":            func() error { return c.Shutdown(ctx(t), 0) },
 	} {
 		if err := f(); fault.KindOf(err) != fault.Unavailable || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

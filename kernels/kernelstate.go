@@ -13,9 +13,7 @@ type kernelState struct {
 	changed     chan struct{}
 	// restarting is the incarnation that a Restart in progress ends; 0 when there is none.
 	restarting int
-	// stopping is true once Shutdown was called.
-	stopping bool
-	lastExit *stream.Exit
+	lastExit   *stream.Exit
 	// limbo ends the client when a shim said that the kernel is dead and no event explains it.
 	limbo *time.Timer
 	// live is closed when IOPub is known to deliver by iopub_welcome (JEP 65).
@@ -74,7 +72,7 @@ func (c *Client) exited(e stream.Event) error {
 		s.isLive, s.live = false, make(chan struct{})
 	}
 	switch {
-	case s.stopping || s.restarting != 0 && e.Incarnation <= s.restarting:
+	case s.restarting != 0 && e.Incarnation <= s.restarting:
 		d.Asked = true
 	case d.Asked:
 		d.Cause = stoppedOutside

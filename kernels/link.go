@@ -265,7 +265,7 @@ func (c *Client) relink(old *link, cause error) (*link, error) {
 			s.nonsense++
 		}
 		if s.nonsense >= maxNonsense || s.breaks >= maxBreaks || errors.As(cause, new(refusal)) {
-			return nil, c.lostError(cause)
+			return nil, &DeathError{lostDeath(cause)}
 		}
 		c.log.Debug("kernels: the stream broke, redialling", "cause", cause, "try", s.breaks)
 		if err := c.backoff(s.breaks); err != nil {
@@ -308,21 +308,9 @@ func (c *Client) backoff(n int) error {
 	}
 }
 
-// lostError ends a client that cannot find its shim again; after Shutdown that is as it should be.
-func (c *Client) lostError(cause error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kernel.stopping {
-		return &DeathError{containerDeath(ExitStatus{Code: -1, Asked: true}, c.kernel.lastExit)}
-	}
-	return &DeathError{lostDeath(cause)}
-}
-
 // containerError is the end of a client whose kernel's container has ended.
 func (c *Client) containerError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	status := c.dialer.Status()
-	status.Asked = status.Asked || c.kernel.stopping
-	return &DeathError{containerDeath(status, c.kernel.lastExit)}
+	return &DeathError{containerDeath(c.dialer.Status(), c.kernel.lastExit)}
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"time"
 
-	"cellblock/kernels"
 	"cellblock/kernels/stream"
 )
 
@@ -277,9 +276,6 @@ func (k *Kernel) perform(q stream.Request) stream.Reply {
 		k.startProcess()
 	case stream.OpStats:
 		reply.Stats = &stream.Stats{Memory: 64 << 20, MemoryLimit: 512 << 20, PIDs: 1, ShimMemory: 4 << 20}
-	case stream.OpShutdown:
-		k.endProcess(stream.Exit{Code: 0, Asked: true})
-		k.wg.Go(func() { k.exit(kernels.ExitStatus{Asked: true}) })
 	default:
 		reply.Error = "unknown request"
 	}

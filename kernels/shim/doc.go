@@ -16,7 +16,7 @@
 //
 // # Exit codes
 //
-//	 0  shutdown was asked for, by OpShutdown or SIGTERM
+//	 0  SIGTERM asked for it, or no server was heard from for too long
 //	64  the command line is wrong
 //	71  the stream could not be offered, or the host refused something else that the shim needs
 //	78  the configuration is missing or wrong

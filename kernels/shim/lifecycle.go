@@ -114,11 +114,11 @@ func (s *Shim) restart(grace time.Duration) error {
 }
 
 // shutdown ends the kernel for good.
-func (s *Shim) shutdown(grace time.Duration) error {
+func (s *Shim) shutdown() error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.ended = true
-	return s.end(grace, false)
+	return s.end(termGrace, false)
 }
 
 // end ends the kernel: politely, by TERM when half of grace is over, by KILL when all of it is. It returns when nothing
@@ -155,13 +155,11 @@ func (s *Shim) ask(k *kernel, restart bool) bool {
 	return l != nil && l.Send(stream.Control, request("shutdown_request", map[string]bool{"restart": restart})) == nil
 }
 
-// hurry cuts the next n waits of an end short, the present one first.
-func (s *Shim) hurry(n int) {
-	for range n {
-		select {
-		case s.rush <- struct{}{}:
-		default: // none is left to be cut
-		}
+// hurry cuts one wait of an end short, the present one first.
+func (s *Shim) hurry() {
+	select {
+	case s.rush <- struct{}{}:
+	default: // none is left to be cut
 	}
 }
 

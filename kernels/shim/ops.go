@@ -26,16 +26,13 @@ func (c *conn) request(payload []byte) error {
 	default:
 		return errTooMany
 	}
-	if q.Op == stream.OpRestart || q.Op == stream.OpShutdown {
-		c.s.announceEnd(q.Op == stream.OpRestart) // now: frames that follow are meant for the next kernel
+	if q.Op == stream.OpRestart {
+		c.s.announceEnd(true) // now: frames that follow are meant for the next kernel
 	}
 	c.s.wg.Go(func() {
 		defer func() { <-c.requests }()
 		reply := c.s.serve(q)
 		_ = c.write(func() error { return c.w.WriteJSON(stream.FrameReply, reply) })
-		if q.Op == stream.OpShutdown {
-			c.s.finished()
-		}
 	})
 	return nil
 }
@@ -58,11 +55,6 @@ func (s *Shim) serve(q stream.Request) stream.Reply {
 		if st, err = s.stats(); err == nil {
 			r.Stats = &st
 		}
-	case stream.OpShutdown:
-		if grace == 0 { // not even for one with more patience, which is under way
-			s.hurry(rungs)
-		}
-		err = s.shutdown(grace)
 	default:
 		err = fmt.Errorf("unknown request %.40q", q.Op)
 	}

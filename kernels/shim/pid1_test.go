@@ -8,9 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cellblock/kernels/kernelstest"
 	"cellblock/kernels/stream"
@@ -23,10 +26,17 @@ func unshare(t testing.TB) []string {
 	return []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 }
 
-// stopByRequest ends a shim under unshare, which does not pass SIGTERM on.
-func stopByRequest(t testing.TB, b *shimProcess, c *client) {
+// stopInside ends a shim under unshare, which does not pass SIGTERM on: the shim is its only child.
+func stopInside(t testing.TB, b *shimProcess, c *client) {
 	t.Helper()
-	c.must(stream.OpShutdown, 0)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", b.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	if err != nil || unix.Kill(pid, unix.SIGTERM) != nil {
+		t.Fatalf("no shim among %q", children)
+	}
 	c.close()
 	select {
 	case <-b.done:
@@ -66,7 +76,7 @@ left`)
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("no answer after a restart")
 	}
-	stopByRequest(t, b, c)
+	stopInside(t, b, c)
 }
 
 // User code cannot connect to the shim; servers outside can.
@@ -87,7 +97,7 @@ got`, path))
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("the server's connection was disturbed")
 	}
-	stopByRequest(t, b, c)
+	stopInside(t, b, c)
 }
 
 // And the other way round: without its own namespace everybody is inside.

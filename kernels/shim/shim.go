@@ -50,9 +50,6 @@ type Shim struct {
 	incarnation int
 	cpuBefore   time.Duration // used before the present kernel started
 	asked       asking
-
-	finish     chan struct{} // closed when OpShutdown has been done
-	finishOnce sync.Once
 }
 
 func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
@@ -61,7 +58,7 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 	s := &Shim{
 		config: c, log: log, dial: dial, journal: j, drops: d,
 		gate:   newGate(j, c.OutputBytes, c.TailBytes),
-		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), finish: make(chan struct{}), rush: make(chan struct{}, rungs),
+		reaper: startReaper(), cgroup: newCgroup(c.CgroupDir), rush: make(chan struct{}, rungs),
 		vigil: keepVigil(time.Duration(c.PatienceMS) * time.Millisecond),
 	}
 	s.used = &consumptions{s: s}
@@ -70,8 +67,8 @@ func newShim(c stream.Config, log *slog.Logger, dial dialFunc) *Shim {
 	return s
 }
 
-// Run is the shim: it starts the kernel, serves the stream, and returns when that was ended by OpShutdown or by a signal
-// from stop. The first one asks the kernel to end, and each further one takes the next rung at once: TERM, then KILL. The
+// Run is the shim: it starts the kernel, serves the stream, and returns when a signal from stop has ended that.
+// The first one asks the kernel to end, and each further one takes the next rung at once: TERM, then KILL. The
 // process must have nothing else to do: Run waits for all its children.
 func Run(stop <-chan os.Signal, c stream.Config, log *slog.Logger) error {
 	if err := harden(); err != nil {
@@ -101,7 +98,6 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 	s.life.Unlock()
 	runtime.GC() // now, while the kernel starts. The first cell would wait for it, 2 ms: the start leaves nearly as much as makes the collector run
 	select {
-	case <-s.finish:
 	case <-s.vigil.over:
 		log.Warn("no server has been heard from for too long: the kernel ends", "patience", s.vigil.patience.String())
 		err = s.terminate(stop)
@@ -116,19 +112,16 @@ func run(stop <-chan os.Signal, c stream.Config, log *slog.Logger, dial dialFunc
 func (s *Shim) terminate(stop <-chan os.Signal) error {
 	s.announceEnd(false)
 	done := make(chan error, 1)
-	s.wg.Go(func() { done <- s.shutdown(termGrace) })
+	s.wg.Go(func() { done <- s.shutdown() })
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-stop:
-			s.hurry(1)
+			s.hurry()
 		}
 	}
 }
-
-// finished ends Run.
-func (s *Shim) finished() { s.finishOnce.Do(func() { close(s.finish) }) }
 
 // close stops what newShim started. The kernel has ended.
 func (s *Shim) close() error {

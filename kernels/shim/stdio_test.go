@@ -83,8 +83,7 @@ func TestStdio(t *testing.T) {
 		}
 	}
 	checkNumbers(t, c.finish(id).text["stdout"], 5000, 1000)
-	c.must(stream.OpShutdown, 0)
-	<-a.done
+	a.kill()
 	if strings.Contains(a.stderr.String(), a.config.AttachKey) {
 		t.Fatal("the key is in the log")
 	}

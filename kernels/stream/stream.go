@@ -247,15 +247,13 @@ const (
 	OpPing Op = "ping"
 	// OpStats asks for Stats.
 	OpStats Op = "stats"
-	// OpShutdown ends the kernel (polite, TERM after the grace, KILL) and then the shim itself.
-	OpShutdown Op = "shutdown"
 )
 
 // Request is a call to the shim itself.
 type Request struct {
 	ID uint64 `json:"id"`
 	Op Op     `json:"op"`
-	// GraceMS is how long OpRestart and OpShutdown wait before they force, in milliseconds; 0 forces at once.
+	// GraceMS is how long OpRestart waits before it forces, in milliseconds; 0 forces at once.
 	GraceMS int64 `json:"grace_ms,omitempty"`
 }
 
