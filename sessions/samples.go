@@ -16,8 +16,6 @@ type Sample struct {
 	CPU float64
 	// Memory counts against MemoryLimit, in bytes; that is 0 where there is none.
 	Memory, MemoryLimit int64
-	// Processes is how many there were.
-	Processes int
 }
 
 const (
@@ -90,7 +88,7 @@ func (s *samples) due() bool {
 func (s *samples) add(c client, stats kernels.Stats, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := Sample{At: at, Memory: max(0, stats.Memory), MemoryLimit: max(0, stats.MemoryLimit), Processes: max(0, stats.PIDs)}
+	one := Sample{At: at, Memory: max(0, stats.Memory), MemoryLimit: max(0, stats.MemoryLimit)}
 	if n := len(s.taken); n > 0 && s.of == c && stats.CPU >= s.before {
 		one.CPU = (stats.CPU - s.before).Seconds() / max(at.Sub(s.taken[n-1].At), time.Millisecond).Seconds()
 	}

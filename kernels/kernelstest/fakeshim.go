@@ -275,7 +275,7 @@ func (k *Kernel) perform(q stream.Request) stream.Reply {
 		k.endProcess(stream.Exit{Code: -1, Signal: "SIGTERM", Asked: true})
 		k.startProcess()
 	case stream.OpStats:
-		reply.Stats = &stream.Stats{Memory: 64 << 20, MemoryLimit: 512 << 20, PIDs: 1, ShimMemory: 4 << 20}
+		reply.Stats = &stream.Stats{Memory: 64 << 20, MemoryLimit: 512 << 20, ShimMemory: 4 << 20}
 	default:
 		reply.Error = "unknown request"
 	}

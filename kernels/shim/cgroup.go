@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 )
 
 // cgroup reads what the kernel's control group counts: version 2 from one folder, version 1 from a folder for each
@@ -27,7 +26,7 @@ func newCgroup(dir string) *cgroup {
 	}
 	const root = "/sys/fs/cgroup"
 	c := &cgroup{dirs: []string{root}, host: true}
-	for _, controller := range []string{"memory", "cpuacct", "pids"} {
+	for _, controller := range []string{"memory", "cpuacct"} {
 		c.dirs = append(c.dirs, filepath.Join(root, controller))
 	}
 	return c
@@ -79,36 +78,6 @@ func (c *cgroup) limit() int64 {
 // own tells whether the files are about the sandbox, not about the machine: without a limit, the folder that everybody
 // sees may be either.
 func (c *cgroup) own() bool { return !c.host || c.limit() > 0 }
-
-// memory returns the bytes that count against the limit, and the most that ever did.
-func (c *cgroup) memory() (now, peak int64, ok bool) {
-	if !c.own() {
-		return 0, 0, false
-	}
-	now, ok = c.number("memory.current", "memory.usage_in_bytes")
-	peak, _ = c.number("memory.peak", "memory.max_usage_in_bytes")
-	return now, peak, ok
-}
-
-// cpu returns the processor time that the group has used.
-func (c *cgroup) cpu() (time.Duration, bool) {
-	if !c.own() {
-		return 0, false
-	}
-	if usec, ok := c.field("usage_usec", "cpu.stat"); ok {
-		return time.Duration(usec) * time.Microsecond, true
-	}
-	ns, ok := c.number("cpuacct.usage")
-	return time.Duration(ns), ok
-}
-
-// pids returns how many processes and threads there are.
-func (c *cgroup) pids() (int64, bool) {
-	if !c.own() {
-		return 0, false
-	}
-	return c.number("pids.current")
-}
 
 // oomKills counts what the OOM killer has killed.
 func (c *cgroup) oomKills() int64 {

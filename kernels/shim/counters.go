@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counters are the control group's files that are read before and after each execution, kept open: that takes a tenth of
-// the time.
+// counters are the control group's files that are read before and after each execution, and for statistics, kept open: that
+// takes a tenth of the time.
 type counters struct {
 	usec, nsec, memory, peak, events *os.File // nil where there is none
 }
@@ -91,8 +91,8 @@ func numberIn(f *os.File, key string) (int64, bool) {
 	return 0, false
 }
 
-// consumptions samples what the meter compares. It is called twice for each execution, and so it is fast where there is a
-// control group; where there is none it reads /proc, as stats does.
+// consumptions samples what the meter compares, and what statistics tell. It is called twice for each execution, and so it is fast
+// where there is a control group; where there is none it reads /proc.
 type consumptions struct {
 	s    *Shim
 	once sync.Once

@@ -31,7 +31,7 @@ func (s *Shim) start() error {
 	n := s.incarnation
 	s.mu.Unlock()
 	if n > 1 {
-		s.markCPU() // it reads all of /proc, and before the first there was nothing
+		s.markCPU() // before the first there was nothing
 	}
 	oom := s.cgroup.oomKills()
 	k, err := startKernel(s.config, s.reaper, n)

@@ -4,39 +4,22 @@ package shim
 
 import (
 	"os"
-	"time"
 
 	"cellblock/kernels/stream"
 )
 
-// stats samples what kernel and shim use: from the control group where there is one, else by adding up /proc.
-func (s *Shim) stats() (stream.Stats, error) {
-	ps, err := processes()
-	if err != nil {
-		return stream.Stats{}, err
-	}
-	self, kernels := split(ps)
-	st := stream.Stats{
-		CPU:  s.cpu(self, kernels),
-		PIDs: len(kernels), MemoryLimit: s.cgroup.limit(),
-		ShimMemory: self.resident, JournalBytes: s.journal.used(),
-	}
-	if now, peak, ok := s.cgroup.memory(); ok {
-		st.Memory, st.MemoryPeak = now, peak
-	} else {
-		st.Memory = resident(kernels)
-	}
-	if n, ok := s.cgroup.pids(); ok {
-		st.PIDs = int(n)
-	}
+// stats samples what kernel and shim use.
+func (s *Shim) stats() stream.Stats {
+	now := s.used.sample()
+	self, _ := readProcess(os.Getpid())
 	s.mu.Lock()
-	st.CPU -= s.cpuBefore
-	k := s.kernel
+	before, k := s.cpuBefore, s.kernel
 	s.mu.Unlock()
+	st := stream.Stats{CPU: max(0, now.cpu-before), Memory: now.memory, MemoryLimit: s.cgroup.limit(), ShimMemory: self.resident}
 	if k != nil {
 		st.Starved = starved(k.pid)
 	}
-	return st, nil
+	return st
 }
 
 // family is split of what runs now. As pid 1 the shim sees no others; elsewhere it looks for its descendants only, of which
@@ -72,26 +55,9 @@ func split(ps []process) (self process, kernels []process) {
 	return self, kernels
 }
 
-// cpu returns the processor time that all kernels so far have used. Of those that have ended, the shim has it, as their
-// parent.
-func (s *Shim) cpu(self process, kernels []process) time.Duration {
-	if used, ok := s.cgroup.cpu(); ok {
-		return used
-	}
-	used := self.waited
-	for _, p := range kernels {
-		used += p.cpu + p.waited
-	}
-	return used
-}
-
 // markCPU lets stats count from now: the next kernel is about to start.
 func (s *Shim) markCPU() {
-	ps, err := processes()
-	if err != nil {
-		return
-	}
-	used := s.cpu(split(ps))
+	used := s.used.sample().cpu
 	s.mu.Lock()
 	s.cpuBefore = used
 	s.mu.Unlock()

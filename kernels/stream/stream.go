@@ -273,15 +273,11 @@ type Stats struct {
 	// Starved is how long the kernel's main thread has been ready to run since it started, but had no processor because
 	// others had them or its limit was reached, in nanoseconds; 0 where the host does not tell (proc(5), "schedstat").
 	Starved time.Duration `json:"starved_ns,omitempty"`
-	// Memory is what counts against the limit now, in bytes; MemoryPeak the most so far; MemoryLimit 0 when unlimited.
+	// Memory is what counts against the limit now, in bytes; MemoryLimit is 0 when unlimited.
 	Memory      int64 `json:"memory"`
-	MemoryPeak  int64 `json:"memory_peak,omitempty"`
 	MemoryLimit int64 `json:"memory_limit,omitempty"`
-	PIDs        int   `json:"pids"`
 	// ShimMemory is the shim's own resident set, in bytes.
 	ShimMemory int64 `json:"shim_memory"`
-	// JournalBytes is what waits for acknowledgement.
-	JournalBytes int64 `json:"journal_bytes"`
 }
 
 // Config is what a provisioner tells the shim at launch, as JSON in the environment variable ConfigEnv.
