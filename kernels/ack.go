@@ -76,14 +76,6 @@ func (c *Client) floor() uint64 {
 	return min(f, c.lates.floor())
 }
 
-// LastSeq returns the last number that was dealt with. A later Client goes on after it; it may also leave that to the
-// shim, which knows what was acknowledged.
-func (c *Client) LastSeq() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.floor()
-}
-
 // ackSoon arranges for an acknowledgement. c.mu is held.
 func (c *Client) ackSoon() {
 	if c.seq.due || c.err != nil {

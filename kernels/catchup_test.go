@@ -61,12 +61,13 @@ func await(t *testing.T, done <-chan struct{}) {
 func TestReplyToAnEarlierPrompt(t *testing.T) {
 	k, first := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, first, "input name: ")
+	e.Hold()
 	if _, err := e.Next(ctx(t)); err != nil {
 		t.Fatal(err)
 	}
-	last := k.Last()
+	e.Release(k.Last())
 	_ = first.Close()
-	second := connect(t, k, kernels.Options{After: &last, Adopt: []string{e.ID()}})
+	second := connect(t, k, kernels.Options{Adopt: []string{e.ID()}})
 	adopted, _ := second.Execution(e.ID())
 	if err := adopted.Reply(ctx(t), "Ada"); err != nil {
 		t.Fatal(err)

@@ -20,11 +20,8 @@ const (
 
 // Options say how a Client connects. The zero value is good for a kernel that nobody has talked to yet.
 type Options struct {
-	// After is the last sequence number that an earlier connection dealt with; the shim sends what follows. Nil asks
-	// for everything that was never acknowledged. Outputs may come that were stored but not yet acknowledged: their
-	// Seq tells.
-	After *uint64
-	// Adopt are the msg_ids of executions that an earlier connection started and that may still produce.
+	// Adopt are the msg_ids of executions that an earlier connection started and that may still produce. The shim sends everything
+	// that was never acknowledged: outputs may come that were stored, and their Seq tells.
 	Adopt []string
 	// Earlier says whether a msg_id is that of an ended execution from before this connection; its output then goes to
 	// Late. Nil: none is. It is called like Late.
@@ -115,9 +112,6 @@ func Connect(ctx context.Context, d Dialer, o Options) (*Client, error) {
 	c.calls.init()
 	c.lates = lates{}
 	c.requests.pending = map[uint64]*request{}
-	if o.After != nil {
-		c.seq.begun, c.seq.received, c.seq.acked = true, *o.After, *o.After
-	}
 	for _, id := range o.Adopt {
 		c.adopt(id)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,8 +111,15 @@ func TestContainerGoneBeforeConnect(t *testing.T) {
 
 // A shim that says its kernel is dead and has no event left to explain it.
 func TestKernelDeadOnArrival(t *testing.T) {
-	_, c := start(t, kernelstest.KernelOptions{EditWelcome: func(w *stream.Welcome) { w.Alive = false; w.Next = 100 }},
-		kernels.Options{After: new(uint64(50)), Grace: 20 * time.Millisecond})
+	var dead atomic.Bool
+	k, first := start(t, kernelstest.KernelOptions{EditWelcome: func(w *stream.Welcome) { w.Alive = !dead.Load() }}, kernels.Options{})
+	run(t, first, "1+1")
+	if err := first.Ready(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	dead.Store(true)
+	c := connect(t, k, kernels.Options{Grace: 20 * time.Millisecond})
 	<-c.Done()
 	wantDeath(t, c.Err(), "already ended")
 }

@@ -25,6 +25,13 @@ func (c *Client) Received() uint64 {
 	return c.seq.received
 }
 
+// Dealt returns the last number up to which everything was dealt with.
+func (c *Client) Dealt() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.floor()
+}
+
 // DecodeReply decodes a reply as Complete and Inspect do.
 var DecodeReply = decodeReply
 
