@@ -33,7 +33,7 @@ func newRealWorld(t *testing.T, change ...func(*sessions.Config)) *world {
 		c.Provisioner, c.DataDir = p, filepath.Join(dir, "data")
 		c.Runtimes = map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Variables: images.Python(images.PythonInterpreter).Variables,
 			RunFile: images.Python(images.PythonInterpreter).RunFile}}
-		c.Profiles, c.Limits = nil, kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}
+		c.Profiles = map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}}}
 		c.Logger = slog.New(slog.DiscardHandler)
 		for _, f := range change {
 			f(c)

@@ -41,7 +41,7 @@ func (s *session) goOn() {
 
 // awaitAnswer makes a session idle whose kernel was found again. A kernel that has died since says so now.
 func (s *session) awaitAnswer() {
-	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
 	defer cancel()
 	err := s.kernel.client.Ready(ctx)
 	switch {

@@ -37,7 +37,7 @@ func (s *session) meet() {
 		return
 	}
 	s.transition(Starting)
-	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
 	defer cancel()
 	if s.adopt(ctx) {
 		s.cameUp()

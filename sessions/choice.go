@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
@@ -27,23 +26,13 @@ func (s StoredSession) choice() Choice {
 func (m *Manager) spec(c Choice) kernels.Spec {
 	runtime, profile := m.cfg.Runtimes[c.Language], m.cfg.Profiles[c.Profile]
 	spec := kernels.Spec{
-		Kernelspec: runtime.Kernelspec, Image: cmp.Or(c.Image, runtime.Image), Limits: profile.Limits, Env: m.environment(runtime, profile),
+		Kernelspec: runtime.Kernelspec, Image: cmp.Or(c.Image, runtime.Image), Limits: profile.Limits,
 		Egress: profile.Network.Open(), Mounts: profile.Mounts, Runtime: profile.Runtime, Devices: profile.Devices, Patience: max(m.cfg.Unattended, 0),
 	}
 	if spec.Egress {
-		spec.Authorities = m.cfg.Authorities
+		spec.Env, spec.Authorities = runtime.Online, m.cfg.Authorities
 	}
 	return spec
-}
-
-// environment is what is added to the environment of a runtime's kernels under a profile.
-func (m *Manager) environment(r Runtime, p Profile) map[string]string {
-	if !p.Network.Open() || len(r.Online) == 0 {
-		return m.cfg.Env
-	}
-	env := maps.Clone(r.Online)
-	maps.Copy(env, m.cfg.Env)
-	return env
 }
 
 // offers tells whether sessions of a choice can be had.

@@ -52,8 +52,6 @@ type Config struct {
 	Provisioner kernels.Provisioner
 	// Runtimes are the languages that can be run, by name: "python".
 	Runtimes map[string]Runtime
-	// Limits bound each kernel of the default profile, if Profiles does not say it.
-	Limits kernels.Limits
 	// Profiles are what sessions can run under, by name. DefaultProfile is always there.
 	Profiles map[string]Profile
 	// Image checks that an owner's sessions of a language may run in an image which a call names, and returns what the
@@ -61,8 +59,6 @@ type Config struct {
 	Image func(ctx context.Context, o Owner, language, name string) (string, error)
 	// ImageName is what an owner calls such an image, to be shown. It must not wait for anything. Nil: what the provisioner does.
 	ImageName func(o Owner, image string) string
-	// Env is added to every kernel's environment.
-	Env map[string]string
 	// Gateway connects what kernels want to reach, by their profiles' Network. Nil: nothing is reached, whatever that says.
 	Gateway *egress.Gateway
 	// Authorities are certificates (PEM) that kernels with a network trust besides their image's.
@@ -72,8 +68,6 @@ type Config struct {
 	// DefaultTimeout is how long a cell may run when its request does not say (600 s), MaxTimeout the most that a request
 	// may ask for (3,600 s).
 	DefaultTimeout, MaxTimeout time.Duration
-	// StartTimeout is how long a kernel may take to come up (90 s).
-	StartTimeout time.Duration
 	// Grace is how long each rung of the interrupt ladder waits for the cell to end (5 s).
 	Grace time.Duration
 	// MintedIdle is how long a session with a minted id waits for a second call before it is closed (5 min).
@@ -126,7 +120,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDefault(&c.DefaultTimeout, 600*time.Second)
 	setDefault(&c.MaxTimeout, max(time.Hour, c.DefaultTimeout))
-	setDefault(&c.StartTimeout, 90*time.Second)
 	setDefault(&c.Grace, 5*time.Second)
 	setDefault(&c.MintedIdle, 5*time.Minute)
 	setDefault(&c.IdleTimeout, 30*time.Minute)

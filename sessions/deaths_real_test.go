@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func newOnEngine(t *testing.T, variable string, change ...func(*sessions.Config)
 	cfg := sessions.Config{
 		Provisioner: p, DataDir: filepath.Join(dir, "data"),
 		Runtimes: map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python, Image: image}},
-		Limits:   kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20},
+		Profiles: map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}}},
 		Logger:   slog.New(slog.DiscardHandler),
 	}
 	api, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
@@ -191,8 +192,14 @@ var outOfMemory = death{name: "out of memory", code: "x = bytearray(1 << 30)", c
 
 func marked(mark string) func(*sessions.Config) {
 	return func(c *sessions.Config) {
-		c.Env = map[string]string{"CB_MARK": mark}
-		c.Limits.Memory = 256 << 20
+		python := c.Runtimes["python"]
+		env := map[string]string{"CB_MARK": mark}
+		maps.Copy(env, python.Kernelspec.Env)
+		python.Kernelspec.Env = env
+		c.Runtimes["python"] = python
+		limits := c.Profiles[sessions.DefaultProfile].Limits
+		limits.Memory = 256 << 20
+		c.Profiles[sessions.DefaultProfile] = sessions.Profile{Limits: limits}
 	}
 }
 

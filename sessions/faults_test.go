@@ -18,7 +18,7 @@ func newFaultyManager(t *testing.T, p *kernelstest.Provisioner, change ...func(*
 	t.Helper()
 	cfg := Config{
 		Provisioner: p, DataDir: t.TempDir(), Runtimes: map[string]Runtime{"python": {}},
-		Limits: kernels.Limits{Memory: 1 << 30}, Logger: slog.New(slog.DiscardHandler),
+		Profiles: map[string]Profile{DefaultProfile: {Limits: kernels.Limits{Memory: 1 << 30}}}, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -20,7 +20,7 @@ func newTestManager(t *testing.T, p *fakeProvisioner, change ...func(*Config)) *
 	cfg := Config{
 		Provisioner: p, DataDir: t.TempDir(),
 		Runtimes: map[string]Runtime{"python": {Kernelspec: kernels.Kernelspec{Name: "python3"}}, "bash": {}},
-		Limits:   kernels.Limits{Memory: 2 << 30},
+		Profiles: map[string]Profile{DefaultProfile: {Limits: kernels.Limits{Memory: 2 << 30}}},
 		Logger:   slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {

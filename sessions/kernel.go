@@ -85,6 +85,8 @@ type kernel struct {
 }
 
 const (
+	// startTimeout is how long a kernel may take to come up.
+	startTimeout = 90 * time.Second
 	// stopGrace is how long a kernel is asked politely to end, restartGrace likewise before it is replaced in place.
 	stopGrace    = 2 * time.Second
 	restartGrace = time.Second
@@ -135,8 +137,8 @@ func (s *session) kernelGone() bool {
 func (s *session) start() error {
 	s.later.finish()
 	s.transition(Starting)
-	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
-		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
+	ctx, cancel := context.WithTimeoutCause(s.ctx, startTimeout,
+		fault.New(fault.Timeout, "it did not come up within %s", words.Length(startTimeout)))
 	defer cancel()
 	if s.adopt(ctx) {
 		s.cameUp()
@@ -208,8 +210,8 @@ func (s *session) tellRan() {
 
 // comeUp waits until a kernel that was restarted in place is ready.
 func (s *session) comeUp() error {
-	ctx, cancel := context.WithTimeoutCause(s.ctx, s.manager.cfg.StartTimeout,
-		fault.New(fault.Timeout, "it did not come up within %s", words.Length(s.manager.cfg.StartTimeout)))
+	ctx, cancel := context.WithTimeoutCause(s.ctx, startTimeout,
+		fault.New(fault.Timeout, "it did not come up within %s", words.Length(startTimeout)))
 	defer cancel()
 	return s.ready(ctx)
 }

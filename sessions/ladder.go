@@ -157,7 +157,7 @@ func (s *session) restart(why string) bool {
 		s.giveAway(restartGrace)
 		return false
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.manager.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
 	defer cancel()
 	if err := s.kernel.client.Restart(ctx, restartGrace); err != nil {
 		s.log.Warn("kernel could not be restarted in place, a new one will be started", "error", err)

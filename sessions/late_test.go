@@ -91,7 +91,7 @@ func newOnTheWire(t *testing.T, p *kernelstest.Provisioner, store sessions.Store
 	t.Helper()
 	m, err := sessions.New(sessions.Config{
 		Provisioner: p, DataDir: t.TempDir(), Runtimes: map[string]sessions.Runtime{"python": {}}, Store: store,
-		Limits: kernels.Limits{Memory: 1 << 30}, Logger: slog.New(slog.DiscardHandler),
+		Profiles: map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 1 << 30}}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

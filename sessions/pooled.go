@@ -40,7 +40,7 @@ func (l *lateOutput) add(out kernels.Output, msgID string) (held bool) {
 
 // launch starts a kernel for the pool and waits until it is ready.
 func (p *pool) launch(choice Choice) (*pooled, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.m.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
 	defer cancel()
 	folder, err := p.m.workspaces.spare()
 	if err != nil {

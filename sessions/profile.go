@@ -38,14 +38,13 @@ func (c Config) withProfiles() Config {
 		c.Profiles = map[string]Profile{}
 	}
 	if _, ok := c.Profiles[DefaultProfile]; !ok {
-		c.Profiles[DefaultProfile] = Profile{Limits: c.Limits}
+		c.Profiles[DefaultProfile] = Profile{}
 	}
 	for name, p := range c.Profiles {
 		setDefault(&p.MaxTimeout, c.MaxTimeout)
 		setDefault(&p.DefaultTimeout, min(c.DefaultTimeout, p.MaxTimeout))
 		c.Profiles[name] = p
 	}
-	c.Limits = c.Profiles[DefaultProfile].Limits
 	return c
 }
 

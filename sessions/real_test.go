@@ -33,7 +33,7 @@ func newReal(t *testing.T, change ...func(*sessions.Config)) *sessions.Manager {
 	cfg := sessions.Config{
 		Provisioner: p, DataDir: filepath.Join(dir, "data"),
 		Runtimes: map[string]sessions.Runtime{"python": {Kernelspec: kernelstest.Python}},
-		Limits:   kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20},
+		Profiles: map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 128, Tmp: 64 << 20}}},
 		Logger:   slog.New(slog.DiscardHandler), Grace: 2 * time.Second,
 	}
 	t.Cleanup(func() { _ = p.Close() })

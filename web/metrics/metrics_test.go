@@ -41,7 +41,7 @@ func TestCellsAndSessionsAreCounted(t *testing.T) {
 	m, provisioner := New("1.2.3"), kernelstest.NewProvisioner()
 	defer provisioner.StopAll()
 	manager, err := sessions.New(sessions.Config{
-		Provisioner: provisioner, DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Limits: kernels.Limits{Memory: 2 << 30},
+		Provisioner: provisioner, DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Profiles: map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 2 << 30}}},
 		Runtimes: map[string]sessions.Runtime{"python": {}}, Store: storetest.NewMemory(),
 		Ended: func(_ sessions.Owner, e *sessions.Execution) { m.CellEnded(e) },
 	})

@@ -34,7 +34,7 @@ func newPages(t testing.TB, change ...func(*sessions.Config)) *pages {
 	t.Helper()
 	provisioner := kernelstest.NewProvisioner()
 	cfg := sessions.Config{
-		Provisioner: provisioner, DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Limits: kernels.Limits{Memory: 2 << 30},
+		Provisioner: provisioner, DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Profiles: map[string]sessions.Profile{sessions.DefaultProfile: {Limits: kernels.Limits{Memory: 2 << 30}}},
 		Runtimes: map[string]sessions.Runtime{"python": {Title: "Python"}, "bash": {Title: "Bash"}},
 	}
 	for _, c := range change {
