@@ -100,7 +100,6 @@ type sessionState struct {
 	Plain      string         `json:"plain"`
 	Queue      int            `json:"queue"`
 	Generation int            `json:"generation"`
-	Executions int            `json:"executions"`
 	// Running is the number of the cell that runs, 0 for none, and Since when it began.
 	Running int    `json:"running"`
 	Since   string `json:"since"`
@@ -111,7 +110,7 @@ type sessionState struct {
 }
 
 func stateOf(info sessions.Info) sessionState {
-	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Executions: info.Executions, Lost: info.Lost}
+	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Lost: info.Lost}
 	if info.Last != nil {
 		if last := info.Last.Info(); last.Phase == sessions.PhaseRunning {
 			s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)
