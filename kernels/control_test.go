@@ -170,7 +170,7 @@ func TestReady(t *testing.T) {
 			if err := c.Ready(ctx(t)); err != nil {
 				t.Fatal(err)
 			}
-			if i := c.Info(); i.Implementation != "fake" || !strings.Contains(i.Banner, "fake") {
+			if i := c.Info(); i.LanguageInfo.Name != "fake" {
 				t.Fatalf("info %+v", i)
 			}
 		})

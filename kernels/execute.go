@@ -71,7 +71,7 @@ func (c *Client) Execute(ctx context.Context, r ExecuteRequest) (*Execution, err
 		return nil, fault.New(fault.Conflict, "an execution with the id %q exists already", clip(k.id))
 	}
 	c.ackMuch()
-	if err := c.sendCall(ctx, k, stream.Shell, "execute_request", executeContent{r}); err != nil {
+	if err := c.sendCall(ctx, k, "execute_request", executeContent{r}); err != nil {
 		e.Forget()
 		return nil, err
 	}
@@ -103,14 +103,14 @@ func (c *Client) register(k *call) {
 	}
 }
 
-// sendCall writes a registered call's request and gives it its place. A call that cannot be written is closed again.
-func (c *Client) sendCall(ctx context.Context, k *call, ch stream.Channel, msgType string, content any) error {
+// sendCall writes a registered call's request to shell and gives it its place. A call that cannot be written is closed again.
+func (c *Client) sendCall(ctx context.Context, k *call, msgType string, content any) error {
 	body, err := json.Marshal(content)
 	if err != nil {
 		return c.abandon(k, err)
 	}
 	m := wire.Message{Header: wire.NewHeader(k.id, c.session, msgType), Content: body}
-	l, err := c.send(ctx, ch, m)
+	l, err := c.send(ctx, stream.Shell, m)
 	if err != nil {
 		return c.abandon(k, err)
 	}

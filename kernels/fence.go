@@ -1,7 +1,5 @@
 package kernels
 
-import "cellblock/kernels/stream"
-
 // A fence finds out what was lost. When a connection broke, a request that was written to it may never have reached the
 // shim; when the journal gave frames up, a reply may have been among them; an adopted execution may have ended before; and
 // a kernel that nobody read fast enough has thrown an idle away. Each would be waited for without end. Kernels execute in
@@ -42,7 +40,7 @@ func (c *Client) wantFence() {
 func (c *Client) sendFences() {
 	content := executeContent{ExecuteRequest: ExecuteRequest{Silent: true}}
 	for k := c.newFence(); k != nil; k = c.newFence() {
-		if err := c.sendCall(c.ctx, k, stream.Shell, "execute_request", content); err != nil {
+		if err := c.sendCall(c.ctx, k, "execute_request", content); err != nil {
 			c.log.Debug("kernels: no fence sent", "err", err)
 		}
 	}

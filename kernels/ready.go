@@ -5,19 +5,12 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
-
-	"cellblock/kernels/stream"
 )
 
-// KernelInfo is what a kernel says of itself (Jupyter messaging, "Kernel info").
+// KernelInfo is what somebody wants to know of what a kernel says of itself (Jupyter messaging, "Kernel info").
 type KernelInfo struct {
-	ProtocolVersion       string          `json:"protocol_version"`
-	Implementation        string          `json:"implementation"`
-	ImplementationVersion string          `json:"implementation_version"`
-	Banner                string          `json:"banner"`
-	LanguageInfo          LanguageInfo    `json:"language_info"`
-	SupportedFeatures     []string        `json:"supported_features"`
-	HelpLinks             json.RawMessage `json:"help_links"`
+	ProtocolVersion string       `json:"protocol_version"`
+	LanguageInfo    LanguageInfo `json:"language_info"`
 }
 
 // LanguageInfo describes the language of a kernel, as it says itself: not to be trusted.
@@ -84,7 +77,7 @@ func (r *readiness) ask(ctx context.Context) error {
 	c.mu.Lock()
 	c.register(k)
 	c.mu.Unlock()
-	if err := c.sendCall(ctx, k, stream.Shell, "kernel_info_request", struct{}{}); err != nil {
+	if err := c.sendCall(ctx, k, "kernel_info_request", struct{}{}); err != nil {
 		return err
 	}
 	r.wg.Go(func() { r.watch(ctx, k) })

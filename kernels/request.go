@@ -6,7 +6,6 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/jsontext"
-	"cellblock/kernels/stream"
 )
 
 // Completion is the kernel's answer to Complete (Jupyter messaging, "Completion").
@@ -16,27 +15,20 @@ type Completion struct {
 	CursorStart int             `json:"cursor_start"`
 	CursorEnd   int             `json:"cursor_end"`
 	Metadata    json.RawMessage `json:"metadata"`
-	// Raw is the whole content as the kernel sent it.
-	Raw json.RawMessage `json:"-"`
 }
 
 // Inspection is the kernel's answer to Inspect (Jupyter messaging, "Introspection").
 type Inspection struct {
 	Found bool `json:"found"`
 	// Data is a MIME bundle.
-	Data     map[string]json.RawMessage `json:"data"`
-	Metadata json.RawMessage            `json:"metadata"`
-	// Raw is the whole content as the kernel sent it.
-	Raw json.RawMessage `json:"-"`
+	Data map[string]json.RawMessage `json:"data"`
 }
 
 // Complete asks for completions of code at a cursor position, in Unicode code points. A kernel that runs a cell answers
 // when that has ended.
 func (c *Client) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
 	var out Completion
-	content := map[string]any{"code": code, "cursor_pos": cursor}
-	raw, err := c.ask(ctx, stream.Shell, "complete_request", content, &out)
-	out.Raw = raw
+	err := c.ask(ctx, "complete_request", map[string]any{"code": code, "cursor_pos": cursor}, &out)
 	return out, err
 }
 
@@ -44,30 +36,28 @@ func (c *Client) Complete(ctx context.Context, code string, cursor int) (Complet
 // ended.
 func (c *Client) Inspect(ctx context.Context, code string, cursor, detail int) (Inspection, error) {
 	var out Inspection
-	content := map[string]any{"code": code, "cursor_pos": cursor, "detail_level": detail}
-	raw, err := c.ask(ctx, stream.Shell, "inspect_request", content, &out)
-	out.Raw = raw
+	err := c.ask(ctx, "inspect_request", map[string]any{"code": code, "cursor_pos": cursor, "detail_level": detail}, &out)
 	return out, err
 }
 
-// ask sends a request other than execute and decodes its reply into v.
-func (c *Client) ask(ctx context.Context, ch stream.Channel, msgType string, content, v any) (json.RawMessage, error) {
+// ask sends a request other than execute, and decodes its reply into v.
+func (c *Client) ask(ctx context.Context, msgType string, content, v any) error {
 	if err := c.gate(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	k := newCall(newMsgID())
 	k.patient = true
 	c.mu.Lock()
 	c.register(k)
 	c.mu.Unlock()
-	if err := c.sendCall(ctx, k, ch, msgType, content); err != nil {
-		return nil, err
+	if err := c.sendCall(ctx, k, msgType, content); err != nil {
+		return err
 	}
 	reply, err := c.awaitReply(ctx, k)
 	if err != nil {
-		return nil, c.abandon(k, err)
+		return c.abandon(k, err)
 	}
-	return reply, decodeReply(msgType, reply, v)
+	return decodeReply(msgType, reply, v)
 }
 
 // awaitReply waits for a call's reply, or for the certainty that none comes.

@@ -444,7 +444,7 @@ func testInspect(k *talk) {
 	i, err := k.client.Inspect(k.f.ctx(), k.d.Inspect, len(k.d.Inspect), 0)
 	k.f.must(err)
 	if !i.Found || !strings.Contains(plainText(string(i.Data["text/plain"])), k.d.Inspected) {
-		k.f.Errorf("%s", i.Raw)
+		k.f.Errorf("%s", i.Data["text/plain"])
 	}
 }
 
