@@ -131,45 +131,15 @@ func (m *Manager) recall(ctx context.Context, past StoredSession, number int, s 
 // Executions describes the last cells of an owner's session that are kept, in memory or in the store, oldest first, and
 // at most so many. It is NotFound when there is no such session.
 func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) ([]ExecutionInfo, error) {
-	var kept []*Execution
-	s, err := m.read(ctx, o, id)
-	if err == nil {
-		kept = s.inMemory()
+	cells, past, err := m.cellsAndPast(ctx, m.read, o, id)
+	if err != nil {
+		return nil, err
 	}
-	past, storeErr := m.stored(ctx, o, id)
-	past.Held = past.Held && err != nil // what this process's session has let go of has ended
-	if err != nil && storeErr != nil {
-		return nil, nowhere(err, storeErr)
+	last := past.Executions
+	if n := len(cells); n > 0 {
+		last = cells[n-1].number
 	}
-	kept = kept[max(0, len(kept)-most):]
-	infos := []ExecutionInfo{}
-	if storeErr == nil && len(kept) < most {
-		if infos, err = m.earlier(ctx, past, kept, most-len(kept)); err != nil {
-			return nil, err
-		}
-	}
-	for _, e := range kept {
-		infos = append(infos, e.Info())
-	}
-	return infos, nil
-}
-
-// earlier describes the last cells in the store before those that are in memory, and at most so many.
-func (m *Manager) earlier(ctx context.Context, past StoredSession, kept []*Execution, most int) ([]ExecutionInfo, error) {
-	before := past.Executions + 1
-	if len(kept) > 0 {
-		before = kept[0].number
-	}
-	infos := []ExecutionInfo{}
-	from := max(1, before-most)
-	executions, err := m.cfg.Store.Executions(ctx, past.Ref, from, before-from)
-	for _, e := range executions {
-		if e.Number >= before {
-			break
-		}
-		infos = append(infos, storedInfo(past, e))
-	}
-	return infos, err
+	return m.page(ctx, cells, past, max(1, last-most+1), most)
 }
 
 // storedInfo describes a cell in the store.

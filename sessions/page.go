@@ -11,23 +11,41 @@ import (
 // ExecutionPage describes the cells of an owner's session with numbers from one on, oldest first and at most so many, as far as they
 // are kept, in memory or in the store. It is NotFound when there is no such session.
 func (m *Manager) ExecutionPage(ctx context.Context, o Owner, id string, from, limit int) ([]ExecutionInfo, error) {
-	var infos []ExecutionInfo
-	s, err := m.find(ctx, o, id)
-	past, storeErr := m.stored(ctx, o, id)
-	if err != nil && storeErr != nil {
-		return nil, nowhere(err, storeErr)
+	cells, past, err := m.cellsAndPast(ctx, m.find, o, id)
+	if err != nil {
+		return nil, err
 	}
-	in := func(number int) bool { return number >= from && number < from+limit }
-	known := map[int]bool{}
+	return m.page(ctx, cells, past, from, limit)
+}
+
+// cellsAndPast returns what there is of an owner's session: its cells in memory, and what the store has of it, whose Ref is 0 where that has
+// nothing.
+func (m *Manager) cellsAndPast(ctx context.Context, find finder, o Owner, id string) (cells []*Execution, past StoredSession, err error) {
+	s, err := find(ctx, o, id)
 	if err == nil {
-		for _, e := range s.inMemory() {
-			if in(e.number) {
-				infos, known[e.number] = append(infos, e.Info()), true
-			}
+		cells = s.inMemory()
+	}
+	past, storeErr := m.stored(ctx, o, id)
+	switch {
+	case err != nil && storeErr != nil:
+		return nil, StoredSession{}, nowhere(err, storeErr)
+	case storeErr != nil:
+		return cells, StoredSession{}, nil
+	}
+	past.Held = past.Held && err != nil // what this process's session has let go of has ended
+	return cells, past, nil
+}
+
+// page describes those of the cells that are kept which have numbers from one on, at most so many.
+func (m *Manager) page(ctx context.Context, cells []*Execution, past StoredSession, from, limit int) ([]ExecutionInfo, error) {
+	in := func(number int) bool { return number >= from && number < from+limit }
+	infos, known := []ExecutionInfo{}, map[int]bool{}
+	for _, e := range cells {
+		if in(e.number) {
+			infos, known[e.number] = append(infos, e.Info()), true
 		}
 	}
-	if storeErr == nil && len(infos) < limit {
-		past.Held = past.Held && err != nil // what this process's session has let go of has ended
+	if past.Ref != 0 && len(infos) < limit {
 		stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit)
 		if err != nil {
 			return nil, err
@@ -78,17 +96,14 @@ func (m *Manager) ExecutionsFrom(ctx context.Context, o Owner, id string, from, 
 // FirstExecution returns the number of the first cell of an owner's session that is kept, in memory or in the store, 0 where none is:
 // of a session that is old the first ones have been dropped. It is NotFound when there is no such session.
 func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first int, err error) {
-	s, err := m.find(ctx, o, id)
-	past, storeErr := m.stored(ctx, o, id)
-	if err != nil && storeErr != nil {
-		return 0, nowhere(err, storeErr)
+	cells, past, err := m.cellsAndPast(ctx, m.find, o, id)
+	if err != nil {
+		return 0, err
 	}
-	if err == nil {
-		if kept := s.inMemory(); len(kept) > 0 {
-			first = kept[0].number
-		}
+	if len(cells) > 0 {
+		first = cells[0].number
 	}
-	if storeErr != nil {
+	if past.Ref == 0 {
 		return first, nil
 	}
 	stored, err := m.cfg.Store.Executions(ctx, past.Ref, 1, 1)
