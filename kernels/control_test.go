@@ -14,7 +14,7 @@ import (
 )
 
 // Interrupt what can be, kill a child, restart what cannot be interrupted.
-func TestItem8Interrupt(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, c, "set x 1\nprint a\nwait")
 	next(t, e, "stdout:a")

@@ -18,7 +18,7 @@ import (
 )
 
 // A dead kernel ends all that waits on it at once, with the cause.
-func TestItem4DeathEndsAllThatWaits(t *testing.T) {
+func TestDeathEndsAllThatWaits(t *testing.T) {
 	for _, tt := range []struct {
 		code, cause string
 		oom         bool

@@ -63,7 +63,7 @@ func TestErrorIsKept(t *testing.T) {
 }
 
 // An execution ends on reply and idle, in whatever order, and what trails is not lost.
-func TestItem2EndsOnReplyAndIdle(t *testing.T) {
+func TestEndsOnReplyAndIdle(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	for _, tt := range []struct {
 		name, code, want, reason string
@@ -88,7 +88,7 @@ func TestItem2EndsOnReplyAndIdle(t *testing.T) {
 }
 
 // A large output that takes longer than the grace to arrive, behind a reply that was quick, is not given up.
-func TestItem2SlowOutputIsWaitedFor(t *testing.T) {
+func TestSlowOutputIsWaitedFor(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Grace: grace})
 	for _, code := range []string{"slowly 150ms late", "print a\nslowly 250ms late"} {
@@ -106,7 +106,7 @@ func TestItem2SlowOutputIsWaitedFor(t *testing.T) {
 }
 
 // What is foreign or broken is dropped and counted, and never ends the reader.
-func TestItem1BrokenMessagesCostNothing(t *testing.T) {
+func TestBrokenMessagesCostNothing(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	got, r := run(t, c, "print a\nbadjson\nbadheader\nnotype\nmanykeys 5000\nforeign x\norphan y\nprint b")
 	if got != "stdout:a | stdout:b" || r.Status != kernels.StatusOK {
@@ -128,7 +128,7 @@ func TestNoticesAtTheirPlace(t *testing.T) {
 }
 
 // Late output belongs to its own execution and is not lost.
-func TestItem11LateOutput(t *testing.T) {
+func TestLateOutput(t *testing.T) {
 	type late struct{ text, parent string }
 	lates := make(chan late, 4)
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{Late: func(o kernels.Output, parent string) bool { lates <- late{o.Text, parent}; return false }})
@@ -144,7 +144,7 @@ func TestItem11LateOutput(t *testing.T) {
 
 // A kernel that keeps one parent for all its threads tags late output with requests of our own: it is the last
 // execution's.
-func TestItem11LateOutputUnderAnotherParent(t *testing.T) {
+func TestLateOutputUnderAnotherParent(t *testing.T) {
 	lates := make(chan string, 1)
 	_, c := start(t, kernelstest.KernelOptions{OneParent: true}, kernels.Options{Late: func(_ kernels.Output, parent string) bool { lates <- parent; return false }})
 	e := execute(t, c, "late 30ms x")
@@ -158,7 +158,7 @@ func TestItem11LateOutputUnderAnotherParent(t *testing.T) {
 }
 
 // After a restart of the server the caller knows the executions that ended before.
-func TestItem11LateOutputOfAnEarlierConnection(t *testing.T) {
+func TestLateOutputOfAnEarlierConnection(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e := execute(t, c, "late 50ms x")
 	read(t, e)
@@ -217,7 +217,7 @@ func TestInput(t *testing.T) {
 }
 
 // Nobody can answer, so the code must not wait.
-func TestItem5NoStdin(t *testing.T) {
+func TestNoStdin(t *testing.T) {
 	_, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	e, err := c.Execute(ctx(t), kernels.ExecuteRequest{Code: "input name?"})
 	if err != nil {

@@ -18,7 +18,7 @@ func short(t testing.TB) context.Context {
 }
 
 // A reader that is slow stops the stream, not the kernel, at the queue's bound; nothing is lost.
-func TestItem3QueueIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	const total, queue, piece = 4 << 20, 256 << 10, 16 << 10
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{QueueBytes: queue, Grace: 30 * time.Millisecond})
 	asked := make(chan stream.Op, 1)

@@ -251,7 +251,7 @@ func TestNextAcknowledgesEarlierEnds(t *testing.T) {
 }
 
 // What a flood has left in the shim's journal is gone before the next execution, whose output would be left out.
-func TestItem3FloodIsAcknowledgedBeforeTheNext(t *testing.T) {
+func TestFloodIsAcknowledgedBeforeTheNext(t *testing.T) {
 	k, c := start(t, kernelstest.KernelOptions{}, kernels.Options{})
 	for range 5 {
 		flood := execute(t, c, "flood 4000000")

@@ -16,7 +16,7 @@ import (
 
 // The shim keeps late output, as it keeps any other, until it is in the store, or the store cannot take it. So
 // it is not lost with a server that is killed in between.
-func TestItem11LateOutputIsKeptUntilItIsSaved(t *testing.T) {
+func TestLateOutputIsKeptUntilItIsSaved(t *testing.T) {
 	unavailable := fault.New(fault.Unavailable, "the disk is full")
 	conflict := fault.New(fault.Conflict, "the session was taken over")
 	for name, answer := range map[string]error{"saved": nil, "in memory only": unavailable, "given up": conflict} {

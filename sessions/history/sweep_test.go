@@ -57,7 +57,7 @@ func wantNamedFilesOnly(t *testing.T, s *Store) {
 }
 
 // Files that no row names are swept when the store is opened, with a grace for what is being written.
-func TestItem10SweepOfFiles(t *testing.T) {
+func TestSweepOfFiles(t *testing.T) {
 	f, ref := closed(t)
 	b := blobs{filepath.Join(f.path, "blobs")}
 	plant := func(path string, age time.Duration) string {

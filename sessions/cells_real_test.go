@@ -32,7 +32,7 @@ func begin(t *testing.T, m *sessions.Manager, r sessions.Request) *sessions.Exec
 
 // A flood of output grows nothing without bound, reaches its reader with head and tail, and the kernel is none the
 // worse for it.
-func TestItem3RealFlood(t *testing.T) {
+func TestRealFlood(t *testing.T) {
 	const limit = 4 << 20
 	m := newReal(t, func(c *sessions.Config) { c.RecordBytes, c.Store = limit, storetest.NewMemory() })
 	run(t, m, cell("x = 7"))
@@ -76,7 +76,7 @@ func (l *logs) Write(p []byte) (int, error) {
 }
 
 // Whatever happens to a cell, its code and what it prints are in no log.
-func TestItem6RealLogsHoldNoCode(t *testing.T) {
+func TestRealLogsHoldNoCode(t *testing.T) {
 	var l logs
 	m := newReal(t, func(c *sessions.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&l, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -108,7 +108,7 @@ func TestItem6RealLogsHoldNoCode(t *testing.T) {
 }
 
 // C code that looks for signals is interrupted; what does not is restarted, and the caller is told.
-func TestItem8RealCode(t *testing.T) {
+func TestRealCode(t *testing.T) {
 	m := newReal(t)
 	for _, tt := range []struct {
 		name, code, rung string
@@ -135,7 +135,7 @@ func TestItem8RealCode(t *testing.T) {
 }
 
 // Calls on one session run in the order in which they came; another session does not wait for them.
-func TestItem9RealQueue(t *testing.T) {
+func TestRealQueue(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell("order = []"))
 	first := begin(t, m, cell("print('go', flush=True); import time; time.sleep(60)"))
@@ -164,7 +164,7 @@ func TestItem9RealQueue(t *testing.T) {
 
 // Cancelled while it is queued, a cell never runs; cancelled while it runs, it is interrupted; and the next call
 // works.
-func TestItem12RealCancel(t *testing.T) {
+func TestRealCancel(t *testing.T) {
 	m := newReal(t)
 	run(t, m, cell("x = 7"))
 	running := begin(t, m, cell("print('go', flush=True); import time; time.sleep(60)"))
