@@ -38,6 +38,8 @@ type extras struct {
 	Note      string   `json:"note"`
 	Endings   []string `json:"endings"`
 	Variables string   `json:"variables"`
+	Save      string   `json:"save"`
+	Load      string   `json:"load"`
 	RunFile   string   `json:"run_file"`
 }
 
@@ -67,7 +69,7 @@ func ParseKernelspec(folder string, data []byte) (Language, error) {
 		Name: Name(k.Language), DisplayName: cmp.Or(k.DisplayName, name), Kernel: name,
 		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"), Waits: x.Waits,
 		Env: with(unattended, k.Env), Online: with(online, nil),
-		Note: x.Note, Variables: x.Variables, RunFile: x.RunFile,
+		Note: x.Note, Variables: x.Variables, Save: x.Save, Load: x.Load, RunFile: x.RunFile,
 	}
 	l.Title = titleOf(k.Language, l.Name)
 	switch {

@@ -24,11 +24,16 @@ func (s *service) titleOf(language string) string {
 }
 
 // idleEnd says, to go after "until close_session", that a kernel nobody uses stops.
-func idleEnd(timeout time.Duration) string {
+func idleEnd(cfg sessions.Config, language string) string {
+	timeout := cfg.IdleTimeoutOf(language)
 	if timeout <= 0 {
 		return ""
 	}
-	return " or " + words.Length(timeout) + " without use (files stay)"
+	stay := "files stay"
+	if cfg.SavesVariables(language) {
+		stay = "files stay, what can be pickled comes back"
+	}
+	return " or " + words.Length(timeout) + " without use (" + stay + ")"
 }
 
 // executeTool runs cells of a language. One such tool of a list explains at length what all of them do; every model reads
@@ -59,7 +64,7 @@ func (s *service) executeTool(language string) toolSpec {
 		return t
 	}
 	t.description = "Run " + title + " code in a persistent Jupyter kernel: variables, imports and files stay between calls " +
-		"with the same session_id, until close_session" + idleEnd(cfg.IdleTimeoutOf(language)) + "." + note + " " + s.usualNote() + ". It sees only the " +
+		"with the same session_id, until close_session" + idleEnd(cfg, language) + "." + note + " " + s.usualNote() + ". It sees only the " +
 		"session's files, in /workspace. Long output is cut in the middle."
 	t.input = []mcp.ToolOption{
 		mcp.WithString("code", mcp.Required(), mcp.MinLength(1), mcp.Description(title+" source, as in one notebook cell")),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"cellblock/internal/fault"
@@ -302,7 +301,7 @@ func (s *session) kernelEndedBefore(l left) {
 		at = g.Ended
 	}
 	s.closeLeft(l.cells, at, g.Why)
-	s.saved = strings.HasSuffix(g.Why, variablesSaved)
+	s.saved = HasVariablesSaved(g.Why)
 	if g.Number > 0 && g.Why != "" {
 		s.nothingLeft(g.Why, lossSentence(s.key.id, g.Number, g.Why, g.Ended))
 	} else {

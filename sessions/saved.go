@@ -29,6 +29,9 @@ const (
 // variablesSaved ends why a kernel was culled, if its variables are saved. By it a server that comes later knows that they are.
 const variablesSaved = "; its variables were saved"
 
+// HasVariablesSaved tells whether why a generation ended says that its variables are saved.
+func HasVariablesSaved(why string) bool { return strings.HasSuffix(why, variablesSaved) }
+
 // cameBack is what a kernel says of the variables that it has loaded. It is not to be trusted.
 type cameBack struct {
 	Back int      `json:"back"`

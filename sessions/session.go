@@ -116,6 +116,8 @@ type Info struct {
 	Queue int
 	// Ends is when its kernel is stopped, if nothing happens before.
 	Ends End
+	// Back tells that its kernel has variables of the one before.
+	Back bool
 	// Lost says why the session has no kernel, in the words of a sentence's end; empty while it has one.
 	Lost string
 	// Filed counts the changes of its files that no cell has made, while it runs.
@@ -129,7 +131,7 @@ func (s *session) info() Info {
 	defer s.mu.Unlock()
 	info := Info{
 		ID: s.key.id, Choice: s.choice, State: s.state, Generation: s.generation, Executions: s.cells,
-		Created: s.created, LastUsed: s.lastUsed, Queue: len(s.queue), Ends: s.ends(), Filed: s.filed, Last: s.running,
+		Created: s.created, LastUsed: s.lastUsed, Back: s.back != nil && s.back.Back > 0, Queue: len(s.queue), Ends: s.ends(), Filed: s.filed, Last: s.running,
 	}
 	if s.state == Died || s.state == Culled {
 		info.Lost = s.loss

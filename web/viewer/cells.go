@@ -53,7 +53,9 @@ type cellView struct {
 	Number, Generation int
 	// NewKernel tells that it ran on another kernel than the cell before, and Why what ended that one.
 	NewKernel bool
-	Why       string
+	// Saved tells that the variables of that were saved, of which Why tells too.
+	Saved bool
+	Why   string
 
 	Code template.HTML
 	// Script says which script the code runs, and is shown in its place; empty for a cell of its own.
