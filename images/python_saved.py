@@ -187,10 +187,18 @@ def take(file, head):
             for name in head["names"]:
                 space[name] = loading.load()
                 back += 1
+            show_figures()
     except BaseException as error:  # what a user's class raises, too, or an interrupt
         why = f"{name_of(type(error))}: {error}"[:300]
     lost = head["names"][back:]
     return {"back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
+
+
+def show_figures():
+    # IPython knows how to show a figure once pyplot has made one, and those that are back it has not made.
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.switch_backend(pyplot.get_backend())
 
 
 @contextlib.contextmanager

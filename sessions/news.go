@@ -121,6 +121,16 @@ func (s *session) knows(caller, sentence string) {
 	s.known = known{sentence, caller}
 }
 
+// latest is the last piece of news.
+func (s *session) latest() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.news) == 0 {
+		return ""
+	}
+	return s.news[len(s.news)-1]
+}
+
 // inherit takes over the age of the session before, what no cell of it was told of its lost kernels, and who worked in it. It returns what is told of
 // that session's own end, empty where it never had a kernel.
 func (s *session) inherit(before *session) (parting string) {

@@ -199,7 +199,7 @@ func (s *session) forgetSaved() {
 }
 
 // loadInstead starts the kernel of a session that has none, where its variables were saved, and returns what it tells of them. It is
-// empty where they were not, or where none of them is back.
+// empty where they were not, or where none of them is back. The caller's own cells are not told that once more.
 func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts RestoreOptions) (loaded string, err error) {
 	choice, err := m.Choice(ctx, o, id)
 	if err != nil || !m.cfg.SavesVariables(choice.Language) || m.cfg.Profiles[choice.Profile].Once {
@@ -215,7 +215,11 @@ func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts Rest
 	if err != nil {
 		return "", err
 	}
-	return s.loaded(), nil
+	loaded = s.loaded()
+	if loaded != "" {
+		s.knows(opts.Caller, s.latest())
+	}
+	return loaded, nil
 }
 
 // loaded is what the next cell is told of variables that its kernel has loaded; empty if it has none.

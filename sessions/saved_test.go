@@ -228,7 +228,8 @@ func TestRestoreLoadsWhatWasSaved(t *testing.T) {
 		if len(r.Cells) > 0 || r.From != 1 {
 			t.Errorf("%+v", r)
 		}
-		if r := restore(t, m, sessions.RestoreOptions{Generation: 1}); steps(r) != "1>2 ok" || r.Loaded != "" {
+		tells(t, savedCell(t, m, "x").Preamble(), "not kernel") // whoever asked for it knows
+		if r := restore(t, m, sessions.RestoreOptions{Generation: 1}); steps(r) != "1>3 ok" || r.Loaded != "" {
 			t.Errorf("%s, %+v", steps(r), r)
 		}
 	})
