@@ -50,6 +50,7 @@ func TestRealVariablesAreBack(t *testing.T) {
 		"class Bad(Exception):\n    def __init__(self, a, b): super().__init__(a)",
 		"bad = Bad(1, 2); gen = (i for i in range(3)); conn = sqlite3.connect(':memory:')",
 		"def uses(): return next(gen)",
+		"import matplotlib.pyplot as plt\nfig = plt.subplots()[0]; plt.close()",
 	}, "\n"))
 	culled()
 	text, told := run(strings.Join([]string{
@@ -69,6 +70,17 @@ func TestRealVariablesAreBack(t *testing.T) {
 	culled()
 	if text, told := run("print(x, f(), p.m())"); text != "10 12 15\n" || strings.Contains(told, "gen (") {
 		t.Errorf("the second time %q, %s", text, told)
+	}
+	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "fig"))
+	sessions.WaitFor(t, e)
+	pictures := 0
+	for out := range e.SoFar(0) {
+		if out.Data["image/png"] != nil {
+			pictures++
+		}
+	}
+	if pictures != 1 {
+		t.Errorf("a figure that is back is shown as %d pictures", pictures)
 	}
 }
 
