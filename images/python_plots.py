@@ -16,9 +16,10 @@ OPAQUE_PNG = "PNG, without alpha where all is opaque"
 def print_figure(figure, fmt="png", *args, print_figure=pylabtools.print_figure, **options):
     if fmt not in ("png", "retina", "png2x"):
         return print_figure(figure, fmt, *args, **options)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # no other one has a level
+    from matplotlib.backend_bases import FigureCanvasBase
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # no other one has a level; a figure without a canvas of its own gets it
 
-    if isinstance(figure.canvas, FigureCanvasAgg) and "pil_kwargs" not in options:
+    if (isinstance(figure.canvas, FigureCanvasAgg) or type(figure.canvas) is FigureCanvasBase) and "pil_kwargs" not in options:
         from PIL import Image
 
         Image.register_save(OPAQUE_PNG, save_opaque_png)

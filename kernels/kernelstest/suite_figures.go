@@ -10,9 +10,10 @@ func testFigures(f *suite) {
 	b.want(`
 import base64, matplotlib.pyplot as plt
 from matplotlib_inline.backend_inline import set_matplotlib_formats
-def show(fmt, **options):
+from matplotlib.figure import Figure
+def show(fmt, figure=None, **options):
     set_matplotlib_formats(fmt, **options)
-    data, _ = get_ipython().display_formatter.format(plt.gcf())
+    data, _ = get_ipython().display_formatter.format(figure or plt.gcf())
     for mime, shown in data.items():
         if mime == "image/png":
             raw = base64.b64decode(shown if isinstance(shown, str) else base64.b64encode(shown))
@@ -20,8 +21,9 @@ def show(fmt, **options):
         elif mime != "text/plain":
             print(mime)
 _ = plt.plot([1, 2])
-show("png"); show("retina"); show("svg"); show("jpeg"); show("pdf"); show("png", pil_kwargs={"compress_level": 9}); plt.close("all")`,
-		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/png 785e\nimage/jpeg\nimage/png 785e\napplication/pdf\nimage/png 78da")
+show("png"); show("retina"); show("svg"); show("jpeg"); show("pdf"); show("png", pil_kwargs={"compress_level": 9}); plt.close("all")
+of_no_backend = Figure(); of_no_backend.subplots(); show("png", of_no_backend)`,
+		"image/png 785e\nimage/png 785e\nimage/svg+xml\nimage/png 785e\nimage/jpeg\nimage/png 785e\napplication/pdf\nimage/png 78da\nimage/png 785e")
 }
 
 // testAgg wants one picture of each figure that a cell leaves, in that cell.
