@@ -97,7 +97,7 @@ const maxRestoredLines = 30
 // restoreText reports a restoration. What the cells showed has been shown before.
 func restoreText(id string, r sessions.RestoreReport) string {
 	if r.Loaded != "" {
-		return fmt.Sprintf("Note: %s\nSession %s: no cell was run again. To run them all the same: restore_session(session_id=%q, generation=%d).",
+		return fmt.Sprintf("Note: %s\nSession %s: no cell was run again. To run them all the same, over what is there now: restore_session(session_id=%q, generation=%d).",
 			plain(r.Loaded), id, id, r.From)
 	}
 	lines := []string{restoreSummary(id, r)}

@@ -108,6 +108,9 @@ func lineOf(i sessions.Info) string {
 		parts = append(parts, "image "+clean(i.Image))
 	}
 	parts = append(parts, words.Count(int64(i.Executions), "cell"))
+	if i.Saved() {
+		parts = append(parts, "variables saved")
+	}
 	if i.Queue > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", i.Queue))
 	}
@@ -115,7 +118,7 @@ func lineOf(i sessions.Info) string {
 		parts = append(parts, fmt.Sprintf("kernel generation %d", i.Generation))
 	}
 	parts = append(parts, "used "+words.Ago(i.LastUsed))
-	if !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
+	if i.State != sessions.Culled && !i.Ends.At.IsZero() && (i.Ends.Unused || time.Until(i.Ends.At) < time.Hour) {
 		parts = append(parts, "kernel "+endsIn(i.Ends))
 	}
 	return strings.Join(parts, " · ")

@@ -35,7 +35,11 @@ func (s *service) inspectVariables(ctx context.Context, r mcp.CallToolRequest) (
 		return toolError(err), nil
 	}
 	v = fitVariables(v)
-	return mcp.NewToolResultStructured(v, variablesText(v)), nil
+	text := variablesText(v)
+	if info, err := s.Sessions.Get(ctx, owner, id); err == nil && info.Saved() {
+		text = "The kernel is stopped, and its variables are saved: they are there again when code runs."
+	}
+	return mcp.NewToolResultStructured(v, text), nil
 }
 
 // maxVariables is the most that all variables of a result have together, as JSON in bytes. Clients show a model the text

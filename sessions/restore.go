@@ -13,7 +13,7 @@ import (
 
 // RestoreOptions say what of a session is run again.
 type RestoreOptions struct {
-	// Generation is the first lost one whose cells are run again; 0: the last one that has any.
+	// Generation is the first lost one whose cells are run again; 0: the last one that has any, and those whose variables it began with.
 	Generation int
 	// Timeout bounds all cells together; 0 means the default of one cell.
 	Timeout time.Duration
@@ -216,6 +216,12 @@ func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) (cells
 	if len(good) == 0 || report.From > good[len(good)-1].Generation {
 		return nil, nil, report, nothingLost(id, live)
 	}
+	if from == 0 {
+		report.From, err = m.beganEmpty(ctx, o, id, report.From)
+		if err != nil {
+			return nil, nil, report, err
+		}
+	}
 	seen := map[int]bool{}
 	for _, i := range good {
 		original := i.original()
@@ -236,6 +242,32 @@ func (m *Manager) lost(ctx context.Context, o Owner, id string, from int) (cells
 	}
 	report.Missing = missingFrom(infos, report.From)
 	return cells, failed, report, nil
+}
+
+// beganEmpty is the last generation up to this one that did not begin with the variables of another.
+func (m *Manager) beganEmpty(ctx context.Context, o Owner, id string, generation int) (int, error) {
+	if m.cfg.Store == nil {
+		return generation, nil
+	}
+	past, err := m.stored(ctx, o, id)
+	if fault.KindOf(err) == fault.NotFound {
+		return generation, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	all, err := m.cfg.Store.Generations(ctx, past.Ref)
+	if err != nil {
+		return 0, err
+	}
+	saved := map[int]bool{}
+	for _, g := range all {
+		saved[g.Number] = HasVariablesSaved(g.Why)
+	}
+	for saved[generation-1] {
+		generation--
+	}
+	return generation, nil
 }
 
 // missingFrom counts the cells that are not among a session's last ones, and may have run in a generation or after it.

@@ -29,6 +29,9 @@ const (
 // variablesSaved ends why a kernel was culled, if its variables are saved. By it a server that comes later knows that they are.
 const variablesSaved = "; its variables were saved"
 
+// Saved tells that the session has no kernel, and that the next one has the variables of the last.
+func (i Info) Saved() bool { return HasVariablesSaved(i.Lost) }
+
 // HasVariablesSaved tells whether why a generation ended says that its variables are saved.
 func HasVariablesSaved(why string) bool { return strings.HasSuffix(why, variablesSaved) }
 
@@ -205,8 +208,12 @@ func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts Rest
 	if err != nil || !m.cfg.SavesVariables(choice.Language) || m.cfg.Profiles[choice.Profile].Once {
 		return "", err
 	}
-	if live, err := m.liveGeneration(ctx, o, id); live > 0 || err != nil && fault.KindOf(err) != fault.NotFound {
+	live, err := m.liveGeneration(ctx, o, id)
+	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return "", err
+	}
+	if live > 0 {
+		return m.loadedBefore(ctx, o, id)
 	}
 	if _, err := m.Begin(ctx, o, Request{SessionID: id, Language: choice.Language, Caller: opts.Caller, Permit: opts.Permit}); err != nil {
 		return "", err
@@ -218,6 +225,18 @@ func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts Rest
 	loaded = s.loaded()
 	if loaded != "" {
 		s.knows(opts.Caller, s.latest())
+	}
+	return loaded, nil
+}
+
+// loadedBefore tells that the kernel that lives has variables of the one before; it is empty where it has not.
+func (m *Manager) loadedBefore(ctx context.Context, o Owner, id string) (loaded string, err error) {
+	s, err := m.find(ctx, o, id)
+	if err != nil {
+		return "", err
+	}
+	if info := s.info(); info.Back {
+		loaded = fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, which had saved them.", info.Generation)
 	}
 	return loaded, nil
 }

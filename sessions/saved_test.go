@@ -229,6 +229,9 @@ func TestRestoreLoadsWhatWasSaved(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		tells(t, savedCell(t, m, "x").Preamble(), "not kernel") // whoever asked for it knows
+		if r := restore(t, m, sessions.RestoreOptions{}); len(r.Cells) > 0 || !strings.Contains(r.Loaded, "generation 2, began with the variables") {
+			t.Errorf("while it lives: %+v", r)
+		}
 		if r := restore(t, m, sessions.RestoreOptions{Generation: 1}); steps(r) != "1>3 ok" || r.Loaded != "" {
 			t.Errorf("%s, %+v", steps(r), r)
 		}
@@ -248,5 +251,26 @@ func TestRemakeKeepsVariables(t *testing.T) {
 		}
 		tells(t, loaded, "was given the image", "They are back", "generation 2")
 		tells(t, savedCell(t, m, "x").Preamble(), "not kernel") // whoever called Remake knows
+	})
+}
+
+// What a kernel had that died is made of all that its variables were made of, those that it began with among it.
+func TestRestoreGoesBackToWhereVariablesBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(saving(allBack))
+		defer m.Shutdown(context.Background())
+		savedCell(t, m, "a")
+		l.p.KillLast()
+		savedCell(t, m, "b")
+		time.Sleep(31 * time.Minute)
+		savedCell(t, m, "c")
+		time.Sleep(31 * time.Minute)
+		savedCell(t, m, "d")
+		l.p.KillLast()
+		synctest.Wait()
+		if r := restore(t, m, sessions.RestoreOptions{}); steps(r) != "2>5 ok, 3>6 ok, 4>7 ok" || r.From != 2 || r.Earlier != 1 {
+			t.Errorf("%s, %+v", steps(r), r)
+		}
 	})
 }
