@@ -44,13 +44,13 @@ type cameBack struct {
 }
 
 // saveVariables has the kernel save its variables before it is culled, and tells whether it did. Whoever wants something of the session
-// meanwhile comes first: then the kernel goes on as it was.
+// meanwhile comes first: then the kernel goes on as it was. A session that ends meanwhile says itself what becomes of its kernel.
 func (s *session) saveVariables() (saved, wanted bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
 	defer cancel()
 	running := s.beginSaving(ctx)
 	if running == nil {
-		return false, false
+		return false, s.ctx.Err() != nil
 	}
 	select {
 	case <-running.Done():
@@ -63,17 +63,24 @@ func (s *session) saveVariables() (saved, wanted bool) {
 		s.obey(o)
 		return false, true
 	case <-ctx.Done():
+		if s.ctx.Err() != nil {
+			s.saving = running
+			return false, true
+		}
 		s.stopSilent(running)
 		s.notSaved(context.Cause(ctx))
 		return false, false
 	}
 }
 
-// saveAtLast is saveVariables for a session that has ended.
+// saveAtLast is saveVariables for a session that has ended, perhaps while they were being saved.
 func (s *session) saveAtLast() (saved bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastSavingTime)
 	defer cancel()
-	running := s.beginSaving(ctx)
+	running := s.saving
+	if running == nil {
+		running = s.beginSaving(ctx)
+	}
 	if running == nil {
 		return false
 	}

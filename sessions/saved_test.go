@@ -215,6 +215,37 @@ func TestABusyKernelSavesNothingAtTheEnd(t *testing.T) {
 	})
 }
 
+// A server that stops while variables are saved lets that end, and one that leaves its kernels leaves this one, too.
+func TestAServerThatEndsWhileVariablesAreSaved(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end        func(*life, *sessions.Manager)
+		generation int
+		words      []string
+	}{
+		"stopped": {func(l *life, m *sessions.Manager) { l.stop(m) }, 2, []string{"variables were saved", "They are back"}},
+		"left":    {func(l *life, m *sessions.Manager) { l.leave(m) }, 1, []string{"not kernel"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start(saving(allBack))
+				l.p.SavesIn(20 * time.Second)
+				savedCell(t, m, "x")
+				time.Sleep(30*time.Minute + 17*time.Second)
+				tt.end(l, m)
+				m, _ = l.start(saving(allBack))
+				defer m.Shutdown(context.Background())
+				time.Sleep(10 * time.Second)
+				e := savedCell(t, m, "x")
+				if e.Generation() != tt.generation {
+					t.Errorf("it has generation %d", e.Generation())
+				}
+				tells(t, e.Preamble(), tt.words...)
+			})
+		})
+	}
+}
+
 // A restoration has nothing to run where the variables are back; those of a generation that is named run again.
 func TestRestoreLoadsWhatWasSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

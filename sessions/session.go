@@ -50,6 +50,7 @@ type session struct {
 	samples   samples // has a lock of its own
 	replaced  string  // what is told of the last restart
 	saved     bool    // the next kernel is to load the variables that are saved
+	saving    cell    // saves them still, in a session that has ended; nil: nothing does
 
 	mu          sync.Mutex
 	minted      bool
