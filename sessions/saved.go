@@ -131,6 +131,8 @@ func (s *session) loadVariables() {
 		return
 	}
 	s.saved = false
+	s.kernel.used = true // by what it loads, of which there is no other copy
+	s.saveNow()
 	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
 	defer cancel()
 	back := s.load(ctx)

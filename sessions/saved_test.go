@@ -269,6 +269,35 @@ func TestRestoreLoadsWhatWasSaved(t *testing.T) {
 	})
 }
 
+// Variables that were loaded, and that no cell has used since, are saved again, and go with a restart.
+func TestLoadedVariablesAreVariables(t *testing.T) {
+	for name, tt := range map[string]struct {
+		then  func(*testing.T, *sessions.Manager)
+		words []string
+	}{
+		"culled": {func(*testing.T, *sessions.Manager) { time.Sleep(31 * time.Minute) },
+			[]string{"generation 2", "its variables were saved. They are back on a new kernel, generation 3"}},
+		"restarted": {func(t *testing.T, m *sessions.Manager) {
+			if _, err := m.Restart(t.Context(), sessions.Alice, "s"); err != nil {
+				t.Error(fault.Text(err))
+			}
+		}, []string{"restarted on request", "generation 3", "All variables", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t)
+				m, _ := l.start(saving(allBack))
+				defer m.Shutdown(context.Background())
+				savedCell(t, m, "x")
+				time.Sleep(31 * time.Minute)
+				tells(t, restore(t, m, sessions.RestoreOptions{}).Loaded, "They are back")
+				tt.then(t, m)
+				tells(t, savedCell(t, m, "x").Preamble(), tt.words...)
+			})
+		})
+	}
+}
+
 // A session that gets another image takes its variables along.
 func TestRemakeKeepsVariables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
