@@ -57,9 +57,11 @@ func (s *session) saveVariables() (saved, wanted bool) {
 		return s.wasSaved(running.Result()), false
 	case <-s.wake:
 		s.stopSilent(running)
+		s.removeSaved()
 		return false, true
 	case o := <-s.orders:
 		s.stopSilent(running)
+		s.removeSaved()
 		s.obey(o)
 		return false, true
 	case <-ctx.Done():
@@ -191,15 +193,21 @@ func (s *session) expectSaved() {
 
 // forgetSaved removes the variables that are saved, which nobody wants.
 func (s *session) forgetSaved() {
-	if !s.saved {
-		return
+	if s.saved {
+		s.saved = false
+		s.mu.Lock()
+		for i := range s.news {
+			s.news[i] = strings.Replace(s.news[i], variablesSaved, "", 1)
+		}
+		s.mu.Unlock()
 	}
-	s.saved = false
-	s.mu.Lock()
-	for i := range s.news {
-		s.news[i] = strings.Replace(s.news[i], variablesSaved, "", 1)
+	if s.manager.cfg.SavesVariables(s.choice.Language) {
+		s.removeSaved()
 	}
-	s.mu.Unlock()
+}
+
+// removeSaved removes the file, also one that a kernel had saved just when it was interrupted: a later session of the id would load it.
+func (s *session) removeSaved() {
 	f, err := s.manager.workspaces.open(s.key)
 	if err != nil {
 		return // where this host has no way to it, the next that are saved take its place

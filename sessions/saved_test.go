@@ -97,8 +97,12 @@ func TestWhoComesWhileVariablesAreSavedHasTheKernel(t *testing.T) {
 				l.p.SavesIn(20 * time.Second)
 				savedCell(t, m, "x")
 				time.Sleep(30*time.Minute + 10*time.Second)
+				file := saveByChance(t, l)
 				if generation := comes(t, m); generation != 1 {
 					t.Errorf("it has generation %d", generation)
+				}
+				if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("what was saved just then is still there: %v", err)
 				}
 				time.Sleep(31 * time.Minute)
 				if live := l.p.Live(); live != 0 {
@@ -108,6 +112,33 @@ func TestWhoComesWhileVariablesAreSavedHasTheKernel(t *testing.T) {
 			})
 		})
 	}
+}
+
+// saveByChance has the first kernel save its variables just when that is given up.
+func saveByChance(t *testing.T, l *life) (file string) {
+	t.Helper()
+	file = filepath.Join(l.p.Specs()[0].Workspace, images.SavedFile)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A session that is closed while its variables are saved leaves none to a later one.
+func TestASessionThatIsClosedWhileVariablesAreSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(saving(allBack))
+		defer m.Shutdown(context.Background())
+		l.p.SavesIn(20 * time.Second)
+		savedCell(t, m, "x")
+		time.Sleep(30*time.Minute + 10*time.Second)
+		saveByChance(t, l)
+		if err := m.Close(t.Context(), sessions.Alice, "s", sessions.CloseOptions{}); err != nil {
+			t.Fatal(fault.Text(err))
+		}
+		tells(t, savedCell(t, m, "x").Preamble(), "was closed", "not saved", "All variables", "lost")
+	})
 }
 
 // A kernel that takes too long to save its variables, or dies of it, is culled all the same.
