@@ -51,14 +51,17 @@ func TestRealVariablesAreBack(t *testing.T) {
 		"bad = Bad(1, 2); gen = (i for i in range(3)); conn = sqlite3.connect(':memory:')",
 		"def uses(): return next(gen)",
 		"import matplotlib.pyplot as plt\nfig = plt.subplots()[0]; plt.close()",
+		"class Q:\n    made = []\n    def __init__(self): Q.made.append(self)",
+		"q = Q(); made = Q.made",
 	}, "\n"))
 	culled()
 	text, told := run(strings.Join([]string{
 		"x = 10",
 		"print(f(), up(), cached(2), p.m(), P2 is P, alias is data, shared[0] is data, t, _mine, j.dumps(data), os.getcwd(), sys.path[0], f.__globals__ is globals(), type(__builtins__).__name__)",
+		"print(made is Q.made, made[0] is q)",
 		"gen = iter([4]); print(uses(), [n for n in ('bad', 'conn') if n in globals()], sorted(os.listdir('/workspace')))",
 	}, "\n"))
-	want := `12 2 20 15 True True True T(a=1, b=2) 7 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\n4 [] ['sub']\n"
+	want := `12 2 20 15 True True True T(a=1, b=2) 7 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\nTrue True\n4 [] ['sub']\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
