@@ -18,7 +18,7 @@ MOST_TOLD = 20  # names of what is not saved
 LONGEST = 60  # characters of a name, and of a type
 TRIED = 100_000  # bytes of a variable that is loaded as a trial
 # What IPython names by itself: the last results and inputs.
-ITS_OWN = re.compile(r"__.*|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
+ITS_OWN = re.compile(r"__+|__.*__|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
 
 name_of = type.__dict__["__name__"].__get__
 module_of = type.__dict__["__module__"].__get__
@@ -66,6 +66,8 @@ def pickler(file):
                 make, (code, _, *others), state, *rest = reduced
                 state[1]["__globals__"] = {}  # a copy of what it uses, which goes its own way, or cannot be pickled
                 return (make, (code, space, *others), state, *rest)
+            if type(value) is functools.cached_property:  # of some Pythons, which have a lock in it
+                return type(value), (value.func,), {"attrname": value.attrname}
             if reduced is NotImplemented and getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
                 return self.named(value)
             return reduced
@@ -75,6 +77,8 @@ def pickler(file):
             if type(value) is functools._lru_cache_wrapper:
                 bounds = value.cache_parameters()
                 return type(value), (value.__wrapped__, bounds["maxsize"], bounds["typed"], functools._CacheInfo), vars(value)
+            if type(value) in getattr(self, "dispatch_table", ()):
+                return NotImplemented  # a classmethod has a name, too, and is not pickled by it
             if type(value.__reduce_ex__(5)) is str:
                 raise pickle.PicklingError("it is pickled by name")
             return NotImplemented

@@ -40,7 +40,7 @@ func TestRealVariablesAreBack(t *testing.T) {
 	run(strings.Join([]string{
 		"import os, sys, sqlite3, collections, dataclasses, functools, json as j",
 		"os.makedirs('sub', exist_ok=True); os.chdir('sub'); sys.path.insert(0, '/workspace/lib')",
-		"x = 1; data = {'a': [1, 2]}; alias = data; shared = [data]; _mine = 7",
+		"x = 1; data = {'a': [1, 2]}; alias = data; shared = [data]; _mine = 7; __own = 8",
 		"def f(y=2): return x + y",
 		"def counter():\n    n = 0\n    def up():\n        nonlocal n; n += 1; return n\n    return up",
 		"up = counter(); up()",
@@ -52,16 +52,17 @@ func TestRealVariablesAreBack(t *testing.T) {
 		"def uses(): return next(gen)",
 		"import matplotlib.pyplot as plt\nfig = plt.subplots()[0]; plt.close()",
 		"class Q:\n    made = []\n    def __init__(self): Q.made.append(self)",
-		"q = Q(); made = Q.made",
+		"class R:\n    @classmethod\n    def c(cls): return cls\n    @staticmethod\n    def s(): return x\n    @functools.cached_property\n    def v(self): return x",
+		"q = Q(); made = Q.made; r = R()",
 	}, "\n"))
 	culled()
 	text, told := run(strings.Join([]string{
 		"x = 10",
-		"print(f(), up(), cached(2), p.m(), P2 is P, alias is data, shared[0] is data, t, _mine, j.dumps(data), os.getcwd(), sys.path[0], f.__globals__ is globals(), type(__builtins__).__name__)",
-		"print(made is Q.made, made[0] is q)",
+		"print(f(), up(), cached(2), p.m(), P2 is P, alias is data, shared[0] is data, t, _mine, __own, j.dumps(data), os.getcwd(), sys.path[0], f.__globals__ is globals(), type(__builtins__).__name__)",
+		"print(made is Q.made, made[0] is q, R.c() is R, R.s(), r.v)",
 		"gen = iter([4]); print(uses(), [n for n in ('bad', 'conn') if n in globals()], sorted(os.listdir('/workspace')))",
 	}, "\n"))
-	want := `12 2 20 15 True True True T(a=1, b=2) 7 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\nTrue True\n4 [] ['sub']\n"
+	want := `12 2 20 15 True True True T(a=1, b=2) 7 8 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\nTrue True True 10 10\n4 [] ['sub']\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
