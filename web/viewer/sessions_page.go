@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/mcpserver"
 	"cellblock/sessions"
 )
@@ -187,15 +188,19 @@ func infoOf(s sessions.StoredSession) sessions.Info {
 	}
 }
 
-// describe describes a session, whether it runs or not, with its image called as its owner calls it.
+// describe describes a session, whether it runs or not, with its image called as its owner calls it. Its error is NotFound only where
+// the store has been heard: one that fails may well have the session.
 func (v *Viewer) describe(ctx context.Context, o sessions.Owner, id string) (info sessions.Info, running bool, err error) {
 	info, err = v.Sessions.Get(ctx, o, id)
 	if err == nil {
 		return v.named(o, info), true, nil
 	}
 	past, storeErr := v.Sessions.KnownSession(ctx, o, id)
-	if storeErr != nil {
+	switch {
+	case fault.KindOf(storeErr) == fault.NotFound:
 		return info, false, err
+	case storeErr != nil:
+		return info, false, storeErr
 	}
 	return v.named(o, infoOf(past)), false, nil
 }

@@ -3,13 +3,16 @@ package viewer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"cellblock/internal/fault"
 	"cellblock/sessions"
 	"cellblock/sessions/storetest"
 	"cellblock/web/viewer/live"
@@ -107,6 +110,35 @@ func TestADeletedSessionIsToldToBeGone(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// A session that the store cannot tell of now is not said to be gone.
+func TestASessionIsNotGoneWhileTheStoreFails(t *testing.T) {
+	store := &failingStore{Store: storetest.NewMemory()}
+	p := newPages(t, func(c *sessions.Config) { c.Store = store })
+	p.ran("ann", "s", "print a")
+	ann := p.signIn("ann", all...)
+	ann.want(http.StatusOK, "POST", "/s/s/close", nil)
+	store.fails.Store(true)
+	for name, topic := range map[string]live.Topic{"state": p.viewer.stateTopic(ann.who, "s"), "desk": p.viewer.deskTopic(ann.who, "s")} {
+		err := topic(t.Context(), "", func(e live.Event) error { return fmt.Errorf("it is told to be %+v", e.Data) })
+		if fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// failingStore can be told to find no session, because it fails.
+type failingStore struct {
+	sessions.Store
+	fails atomic.Bool
+}
+
+func (s *failingStore) Session(ctx context.Context, o sessions.Owner, id string) (sessions.StoredSession, error) {
+	if s.fails.Load() {
+		return sessions.StoredSession{}, fault.New(fault.Unavailable, "the history cannot be read now")
+	}
+	return s.Store.Session(ctx, o, id)
 }
 
 // That a kernel was culled is said in plain words, live and in pages.
