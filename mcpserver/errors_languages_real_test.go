@@ -103,8 +103,8 @@ func TestRealErrorsOfR(t *testing.T) {
 		{"as a file", "f <- file('stdin'); read <- try(readLines(f), silent = TRUE); close(f); cat(read); scan('stdin')",
 			"Error : nobody can answer readLines() here: put the value into the code\nError: nobody can answer scan() here: put the value into the code"},
 		{"the console", "scan(n = 1)", "Error: nobody can answer scan() here: put the value into the code"},
-		{"other input", "cat('4 5\n', file = 'numbers'); scan('numbers', quiet = TRUE); scan(text = '6 7', quiet = TRUE); readLines(textConnection('a\nb')); readLines('numbers')",
-			"[1] 4 5\n[1] 6 7\n[1] \"a\" \"b\"\n[1] \"4 5\""},
+		{"other input", "cat('4 5\n', file = 'numbers'); scan('numbers', quiet = TRUE); scan(text = '6 7', quiet = TRUE); readLines(textConnection('a\nb')); readLines('numbers')\nstdin <- 'c'; readLines(textConnection(stdin)); rm(stdin)",
+			"[1] 4 5\n[1] 6 7\n[1] \"a\" \"b\"\n[1] \"4 5\"\n[1] \"c\""},
 		{"a connection that is closed", "closed <- file('numbers'); close(closed); readLines(closed)", "Error in readLines(closed): invalid connection"},
 		{"the output of forked processes is not kept", "forked(3)\nlist.files(tempdir(), 'forked')", "é 3 \n[1] 3\nm\nWarning: w\n[1] 3\ncharacter(0)"},
 	})

@@ -131,7 +131,7 @@ local({
   # What reads standard input would find its end, as if there were no data. The functions keep their own bodies.
   unanswered <- function(name) stop("nobody can answer ", name, "() here: put the value into the code", call. = FALSE)
   is_stdin <- function(con) {
-    identical(con, "stdin") || inherits(con, "connection") && tryCatch(summary(con)$description == "stdin", error = function(e) FALSE)
+    identical(con, "stdin") || inherits(con, c("terminal", "file")) && tryCatch(summary(con)$description == "stdin", error = function(e) FALSE)
   }
   replace_in_package("base", "readLines", local({
     read <- base::readLines
