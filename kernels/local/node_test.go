@@ -170,6 +170,7 @@ func TestNodeReadsStandardInput(t *testing.T) {
 		"import { readFileSync } from 'fs'\nreadFileSync('/dev/stdin').toString().trim().split('\\n').join()",
 	} {
 		for range 2 {
+			b.Want("void process.stdin.destroy()", "")
 			if _, name, traceback := b.Fail(code); name != "StdinNotImplementedError" {
 				t.Errorf("%s: %s", code, traceback)
 			}

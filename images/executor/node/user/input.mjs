@@ -13,7 +13,7 @@ function nobody() {
 // installInput makes prompt() and standard input.
 //   refuse(cell, error)  ends a cell that reads what nobody can write: whoever awaits a line would wait for ever
 // It returns what is to be called before each cell: standard input is made anew after a cell that has read it, to its end perhaps, or was
-// refused or interrupted in the midst of that.
+// refused or interrupted in the midst of that, or that has destroyed it, as a pipeline does that fails.
 export function installInput({ post, cell, answers, counters, refuse }) {
   // ask shows a prompt and waits for what is typed.
   const ask = (text, password) => {
@@ -33,7 +33,7 @@ export function installInput({ post, cell, answers, counters, refuse }) {
   readByName(ask)
   let input
   const renew = () => {
-    if (input && !input.asked) return
+    if (input && !input.asked && input.readable) return
     input = new Input({ post, cell, answers, refuse })
     Object.defineProperty(process, 'stdin', { value: input, configurable: true, enumerable: true })
     syncBuiltinESMExports()
