@@ -117,33 +117,26 @@ class Trying(pickle.Unpickler):
         return found
 
 
-def comes_back(value):
+def trial(value):
     # Many an object that can be pickled cannot be loaded, such as exceptions with arguments of their own: what is small is tried.
     file = Trial(TRIED)
-    try:
+    with contextlib.suppress(TooMuch):
         pickler(file).dump(value)
         file.seek(0)
         Trying(file).load()
-    except TooMuch:
-        pass
-    except Exception:
-        return False
-    return True
 
 
-def can_be_pickled(value):
-    try:
-        pickler(Nowhere()).dump(value)
-    except Exception:
-        return False
-    return True
+def dry_run(value):
+    pickler(Nowhere()).dump(value)
 
 
-def about(name, value):
+def about(name, value, error):
     cls = type(value)
     module = module_of(cls)
     library = module.partition(".")[0] + "." if type(module) is str and module not in ("builtins", "__main__") else ""
-    return f"{name[:LONGEST]} ({(library + name_of(cls))[:LONGEST]})"
+    kind = name_of(cls)
+    why = "" if kind in str(error) else f": {error}"  # of something in it
+    return f"{name[:LONGEST]} ({(library + kind)[:LONGEST]}{why[:LONGEST]})"
 
 
 def write(path, saved, left):
@@ -156,14 +149,20 @@ def write(path, saved, left):
             saving.dump(value)
 
 
-def divide(mine, good):
-    bad = [n for n, v in mine.items() if not good(v)]
-    return {n: v for n, v in mine.items() if n not in bad}, [about(n, mine[n]) for n in bad]
+def divide(mine, attempt):
+    good, left = {}, []
+    for name, value in mine.items():
+        try:
+            attempt(value)
+            good[name] = value
+        except Exception as error:
+            left.append(about(name, value, error))
+    return good, left
 
 
 def save():
     with its_builtins():
-        saved, left = divide(variables(), comes_back)
+        saved, left = divide(variables(), trial)
     if not saved:
         return Answer(saved=0)
     path = place()
@@ -174,7 +173,7 @@ def save():
         except OSError:
             raise  # the disk is full, say
         except Exception:
-            saved, more = divide(saved, can_be_pickled)
+            saved, more = divide(saved, dry_run)
             write(new, saved, left + more)
         os.replace(new, path)
     finally:

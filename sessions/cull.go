@@ -69,9 +69,7 @@ func (s *session) cull() {
 	if wanted {
 		return
 	}
-	if saved {
-		why += variablesSaved
-	}
+	why = s.withVariables(why, saved)
 	s.log.Info("kernel is culled", "why", why)
 	s.addLoss(why, time.Now())
 	s.lost(Culled)

@@ -227,8 +227,8 @@ func (s *session) stop(why *ending) error {
 	switch {
 	case s.kernel != nil:
 		cause := why.cause
-		if why.saves && s.saveAtLast() {
-			cause += variablesSaved
+		if why.saves {
+			cause = s.withVariables(cause, s.saveAtLast())
 		}
 		if err = s.kernel.dispose(stopGrace); err != nil {
 			err = s.stopLater(s.kernel.handle.Ref(), err)

@@ -70,7 +70,7 @@ func (s *session) saveVariables() (saved, wanted bool) {
 			return false, true
 		}
 		s.stopSilent(running)
-		s.notSaved(context.Cause(ctx))
+		s.notSaved("it took longer than " + words.Length(savingTime))
 		return false, false
 	}
 }
@@ -90,7 +90,7 @@ func (s *session) saveAtLast() (saved bool) {
 	case <-running.Done():
 		return s.wasSaved(running.Result())
 	case <-ctx.Done():
-		s.notSaved(context.Cause(ctx))
+		s.notSaved("it took longer than " + words.Length(lastSavingTime))
 		return false
 	}
 }
@@ -98,12 +98,16 @@ func (s *session) saveAtLast() (saved bool) {
 // beginSaving has the kernel save its variables. It returns nil where they cannot be saved, or nobody wants that.
 func (s *session) beginSaving(ctx context.Context) cell {
 	cfg := s.manager.cfg
-	if !cfg.SavesVariables(s.choice.Language) || !s.kernel.used || s.kernel.busy || s.kernelGone() {
+	if !cfg.SavesVariables(s.choice.Language) || !s.kernel.used || s.kernelGone() {
+		return nil
+	}
+	if s.kernel.busy {
+		s.notSaved("a cell was running")
 		return nil
 	}
 	running, err := s.evaluate(ctx, cfg.Runtimes[s.choice.Language].Save)
 	if err != nil {
-		s.notSaved(err)
+		s.notSaved(err.Error())
 		return nil
 	}
 	s.manager.running.Go(func() { s.drainSilent(running) })
@@ -116,15 +120,30 @@ func (s *session) wasSaved(result kernels.Result) bool {
 		Saved int `json:"saved"`
 	}
 	if err := readAnswer(result, &saved); err != nil {
-		s.notSaved(err)
+		s.notSaved(err.Error())
 		return false
 	}
 	s.saved = saved.Saved > 0
 	return s.saved
 }
 
-func (s *session) notSaved(err error) {
-	s.log.Warn("the variables of a kernel that is culled were not saved", "error", err)
+// notSaved remembers why the variables of a kernel that is stopped are not saved.
+func (s *session) notSaved(why string) {
+	s.unsaved = strings.TrimSuffix(clip(why, 200), ".")
+	s.log.Warn("the variables of a kernel that is stopped were not saved", "why", s.unsaved)
+}
+
+// withVariables goes on, after why a kernel is stopped, with what became of its variables.
+func (s *session) withVariables(why string, saved bool) string {
+	unsaved := s.unsaved
+	s.unsaved = ""
+	switch {
+	case saved:
+		return why + variablesSaved
+	case unsaved != "":
+		return why + "; its variables were not saved: " + unsaved
+	}
+	return why
 }
 
 // loadVariables has a new kernel load what the last one has saved.
@@ -138,7 +157,7 @@ func (s *session) loadVariables() {
 	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
 	defer cancel()
 	back := s.load(ctx)
-	s.log.Info("variables of a kernel that was culled", "back", back.Back, "error", back.Why)
+	s.log.Info("saved variables were loaded", "back", back.Back, "error", back.Why)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back = &back

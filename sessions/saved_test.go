@@ -146,7 +146,11 @@ func TestVariablesThatCannotBeSaved(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes time.Duration
 		kill  bool
-	}{"too long": {takes: time.Hour}, "it dies": {takes: 10 * time.Second, kill: true}} {
+		why   string
+	}{
+		"too long": {takes: time.Hour, why: "it took longer than 1 minute"},
+		"it dies":  {takes: 10 * time.Second, kill: true, why: "the kernel was killed by SIGKILL"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLife(t)
@@ -162,7 +166,7 @@ func TestVariablesThatCannotBeSaved(t *testing.T) {
 				if live := l.p.Live(); live != 0 {
 					t.Errorf("%d kernels run", live)
 				}
-				tells(t, savedCell(t, m, "x").Preamble(), "no cell had run for 30 minutes", "not saved", "All variables", "lost")
+				tells(t, savedCell(t, m, "x").Preamble(), "no cell had run for 30 minutes; its variables were not saved: "+tt.why+".", "All variables", "lost")
 			})
 		})
 	}
@@ -242,7 +246,7 @@ func TestABusyKernelSavesNothingAtTheEnd(t *testing.T) {
 		}
 		m, _ = l.start(saving(allBack))
 		defer m.Shutdown(context.Background())
-		tells(t, savedCell(t, m, "x").Preamble(), "All variables", "lost", "not saved")
+		tells(t, savedCell(t, m, "x").Preamble(), "All variables", "lost", "its variables were not saved: a cell was running")
 	})
 }
 
