@@ -61,7 +61,7 @@ func (m *Manager) room(k key, f *files.Folder, more int64) error {
 		return nil
 	}
 	began := time.Now()
-	l, err := f.List(files.Query{})
+	l, err := f.List(files.Query{All: true})
 	if err != nil {
 		return err
 	}

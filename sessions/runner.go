@@ -210,6 +210,7 @@ func (s *session) end() {
 	s.transition(Closed)
 	left, err := s.leave(why)
 	if !left {
+		why = s.saveAtLast(why)
 		err = s.stop(why)
 	}
 	s.endErr = err
@@ -226,15 +227,11 @@ func (s *session) stop(why *ending) error {
 	var err error
 	switch {
 	case s.kernel != nil:
-		cause := why.cause
-		if why.saves {
-			cause = s.withVariables(cause, s.saveAtLast())
-		}
 		if err = s.kernel.dispose(stopGrace); err != nil {
 			err = s.stopLater(s.kernel.handle.Ref(), err)
 		}
 		s.kernel = nil
-		s.generationEnded(cause)
+		s.generationEnded(why.cause)
 	case s.untouched && !s.refused():
 		err = s.stopLeft(why.cause)
 	}

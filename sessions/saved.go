@@ -75,8 +75,19 @@ func (s *session) saveVariables() (saved, wanted bool) {
 	}
 }
 
-// saveAtLast is saveVariables for a session that has ended, perhaps while they were being saved.
-func (s *session) saveAtLast() (saved bool) {
+// saveAtLast is saveVariables for a session that has ended, perhaps while they were being saved, and tells with why it did what became
+// of them.
+func (s *session) saveAtLast(why *ending) *ending {
+	if s.kernel == nil || !why.saves {
+		return why
+	}
+	told := *why
+	told.cause = s.withVariables(why.cause, s.awaitSaved())
+	return &told
+}
+
+// awaitSaved has the kernel of a session that has ended save its variables, and tells whether it did.
+func (s *session) awaitSaved() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lastSavingTime)
 	defer cancel()
 	running := s.saving

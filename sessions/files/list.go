@@ -20,6 +20,8 @@ type Query struct {
 	Glob string
 	// Flat leaves out what is in folders below.
 	Flat bool
+	// All has files, too, of which not all parts have come.
+	All bool
 	// Most bounds the entries that are returned.
 	Most int
 }
@@ -41,7 +43,7 @@ const (
 	maxLooking = 2 * time.Second
 )
 
-// List lists a folder with all that is in it, but for files of which not all parts have come. Links are not followed.
+// List lists a folder with all that is in it. Links are not followed.
 func (f *Folder) List(q Query) (Listing, error) {
 	var l Listing
 	match, err := globOf(q.Glob)
@@ -56,7 +58,7 @@ func (f *Folder) List(q Query) (Listing, error) {
 		l.add(top, q.Most)
 		return l, nil
 	}
-	w := walk{root: f.root, left: maxLooked, until: time.Now().Add(maxLooking), follow: func(name string) bool { return !strings.HasPrefix(name, uploadPrefix) }}
+	w := walk{root: f.root, left: maxLooked, until: time.Now().Add(maxLooking), follow: func(name string) bool { return q.All || !strings.HasPrefix(name, uploadPrefix) }}
 	w.visit = func(dir *os.Root, name, full string) bool {
 		info, err := dir.Lstat(name)
 		if err != nil {
