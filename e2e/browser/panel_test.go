@@ -155,3 +155,35 @@ func TestFilesOfOthers(t *testing.T) {
 		p.untilText("#folder", call.want)
 	}
 }
+
+// Files that come faster than they are listed are seen, and asked for once more, not once for each.
+func TestManyFilesOfOthers(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "flood", "x = 1")
+	p := s.signIn(t)
+	p.open("/s/flood")
+	p.click("#tab-files")
+	p.untilText("#folder", "No files here")
+	eval[bool](p, `(() => {
+		const {fetch} = globalThis;
+		globalThis.lists = [];
+		globalThis.fetch = (path, options) => (String(path).includes('/files?') ?
+			new Promise((go) => lists.push(go)).then(() => fetch(path, options)) : fetch(path, options));
+		return true;
+	})()`)
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		if _, err := c.Call(t.Context(), "write_file", map[string]any{"session_id": "flood", "path": name, "content": "x"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		p.until("lists.length > 0")
+	}
+	s.python(t, c, "flood", "print('behind them')")
+	p.untilText("#cells", "behind them")
+	if n := eval[int](p, "lists.length"); n != 1 {
+		t.Errorf("they are asked for %d times while there is no answer", n)
+	}
+	eval[bool](p, "(lists[0](), true)")
+	p.untilText("#folder", "c.txt")
+	p.until("lists.length === 2")
+}

@@ -109,7 +109,7 @@ class Files extends Part {
   excuse(error) {
     if (this.at !== '.' && error.kind === 'not_found') {
       this.at = '.'; // the folder is gone
-      this.stale();
+      this.load();
     }
     return error.message;
   }

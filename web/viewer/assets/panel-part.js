@@ -5,7 +5,7 @@ import {keep} from './focus.js';
 
 export class Part {
   constructor(into, address) {
-    Object.assign(this, {into, address, seen: false, old: true, asked: 0});
+    Object.assign(this, {into, address, seen: false, old: true, asked: 0, loading: 0, late: false});
   }
 
   show() {
@@ -15,14 +15,24 @@ export class Part {
 
   hide() { this.seen = false; }
 
+  // stale has it asked for again, behind what is being asked for: news may come faster than answers, none of which would be shown.
   stale() {
     this.old = true;
-    if (this.seen) this.load();
+    if (!this.seen) return;
+    if (this.loading) this.late = true;
+    else this.load();
   }
 
-  // load shows what the server says now. A kernel that is busy says nothing: what was known before stays, and where nothing was, that
-  // is said.
   async load() {
+    this.loading++;
+    this.late = false;
+    await this.ask();
+    if (--this.loading === 0 && this.late) this.stale();
+  }
+
+  // ask shows what the server says now. A kernel that is busy says nothing: what was known before stays, and where nothing was, that
+  // is said.
+  async ask() {
     this.old = false;
     const asked = ++this.asked;
     let shown;
