@@ -139,7 +139,8 @@ func (m *Manager) Executions(ctx context.Context, o Owner, id string, most int) 
 	if n := len(cells); n > 0 {
 		last = cells[n-1].number
 	}
-	return m.page(ctx, cells, past, max(1, last-most+1), most)
+	most = min(most, last)
+	return m.page(ctx, cells, past, last-most+1, most)
 }
 
 // storedInfo describes a cell in the store.

@@ -17,10 +17,11 @@ import (
 // shortened is a store that keeps no cells before one.
 type shortened struct {
 	*storetest.Memory
-	first int
+	first, asked int // asked counts how often it was asked for cells
 }
 
 func (s *shortened) Executions(ctx context.Context, ref sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
+	s.asked++
 	all, err := s.Memory.Executions(ctx, ref, max(from, s.first), limit)
 	return slices.DeleteFunc(all, func(e sessions.StoredExecution) bool { return e.Number < s.first }), err
 }
@@ -54,6 +55,24 @@ func TestFirstExecution(t *testing.T) {
 			store.first = dropped
 			if first, err := m.FirstExecution(t.Context(), o, "s"); err != nil || first != want {
 				t.Errorf("of those from %d on the first is %d, %v", dropped, first, err)
+			}
+		}
+	})
+}
+
+// Where all cells of a session are in memory, its last ones are those, and the store is not asked: what it has behind them is another's.
+func TestLastCellsInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shortened{Memory: storetest.NewMemory()}
+		m := sessions.NewTestManager(t, &sessions.FakeProvisioner{}, func(c *sessions.Config) { c.Store = store })
+		defer shutdown(t, m)
+		runCell(t, m, "s", "one")
+		runCell(t, m, "s", "two")
+		store.asked = 0
+		for _, most := range []int{1, 2, 20} {
+			infos, err := m.Executions(t.Context(), sessions.Alice, "s", most)
+			if want := min(most, 2); err != nil || len(infos) != want || infos[want-1].Number != 2 || store.asked != 0 {
+				t.Errorf("of at most %d there are %+v, %v; the store was asked %d times", most, infos, err, store.asked)
 			}
 		}
 	})
