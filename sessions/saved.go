@@ -141,7 +141,7 @@ func (s *session) wasSaved(result kernels.Result) bool {
 // notSaved remembers why the variables of a kernel that is stopped are not saved.
 func (s *session) notSaved(why string) {
 	s.unsaved = strings.TrimSuffix(clip(why, 200), ".")
-	s.log.Warn("the variables of a kernel that is stopped were not saved", "why", s.unsaved)
+	s.log.Warn("the variables of a kernel that is stopped were not saved") // why is its owner's, and may have his data in it
 }
 
 // withVariables goes on, after why a kernel is stopped, with what became of its variables.
@@ -168,7 +168,7 @@ func (s *session) loadVariables() {
 	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
 	defer cancel()
 	back := s.load(ctx)
-	s.log.Info("saved variables were loaded", "back", back.Back, "error", back.Why)
+	s.log.Info("saved variables were loaded", "back", back.Back, "all", back.Why == "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back = &back
