@@ -69,8 +69,8 @@ func (s *session) cull() {
 	if wanted {
 		return
 	}
+	s.log.Info("kernel is culled", "why", why, "saved", saved)
 	why = s.withVariables(why, saved)
-	s.log.Info("kernel is culled", "why", why)
 	s.addLoss(why, time.Now())
 	s.lost(Culled)
 	unused := s.kernel
