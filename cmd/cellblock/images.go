@@ -98,8 +98,8 @@ func newImagesInstall() *cobra.Command {
 	var move bool
 	cmd := &cobra.Command{
 		Use: "install SESSION PACKAGE...", Short: "Build an image that adds packages to a session's",
-		Long: `Builds an image that has what a session's has, and further packages. With --move the session is restarted in it: its variables
-are lost, its files and history are kept.`,
+		Long: `Builds an image that has what a session's has, and further packages. With --move the session is restarted in it: its files and history
+are kept, and variables that can be saved are there again.`,
 		Example: `  cellblock images install analysis polars --move`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

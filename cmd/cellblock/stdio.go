@@ -20,7 +20,8 @@ func newStdio() *cobra.Command {
 		Use:   "stdio",
 		Short: "Serve MCP on standard input and output, for one local user",
 		Long: `Serves the same tools as serve on standard input and output, for clients that start their servers themselves, such as
-Claude Desktop. The kernels end with it, unless --on-shutdown keep says otherwise; files in workspaces are kept.`,
+Claude Desktop. The kernels end with it, unless --on-shutdown keep says otherwise; files in workspaces are kept, and
+variables that Python can save are back with the session's next call.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStdio(cmd) },
 	}
