@@ -46,8 +46,9 @@ type Language struct {
 	// understands, as Argv is. Empty: the language cannot tell.
 	Variables string
 	// Save is an expression that saves what the user has defined, in a file that SavedFile names, and Load one that has that file's back,
-	// in another kernel, and removes it. Their values have a form whose VariablesType is JSON: {"saved": n}, and {"back": n, "left": ["name (type)", …], "more": n, "why": ""},
-	// with what is not back, how many more are not, and what went wrong. Empty: the language cannot.
+	// in another kernel, and removes it. Their values have a form whose VariablesType is JSON: {"saved": n}, and {"back": n, "left":
+	// ["name (type)", …], "more": n, "why": ""}, with what is not back, how many more are not, and what went wrong. Empty: the language
+	// cannot.
 	Save, Load string
 	// RunFile is code that runs a script as if it were in the cell, but with its own name in tracebacks. "{path}" stands for a
 	// literal with the file's path, as most languages understand it, "{path:sh}" for a word as shells do, "{args}" for a list of

@@ -86,16 +86,19 @@ except SystemExit as __exit__:
 finally:
     __import__("sys").argv = globals().pop("__argv__", [""])`
 
+//go:embed python_answers.py
+var pythonAnswers string
+
 //go:embed python_variables.py
 var pythonVariables string
 
 //go:embed python_saved.py
 var pythonSaved string
 
-// pythonExpression runs a program in a namespace of its own and gives what a call of one of its functions returns. It relies on
+// pythonExpression runs a program, behind python_answers.py, in a namespace of its own and gives what a call of one of its functions returns. It relies on
 // no name that the user may have given another meaning, and defines none.
 func pythonExpression(program, call string) string {
-	literal, err := json.Marshal(program) // JSON's strings are strings of Python, too
+	literal, err := json.Marshal(pythonAnswers + "\n\n" + program) // JSON's strings are strings of Python, too
 	if err != nil {
 		panic(err)
 	}

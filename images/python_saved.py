@@ -20,9 +20,6 @@ TRIED = 100_000  # bytes of a variable that is loaded as a trial
 # What IPython names by itself: the last results and inputs.
 ITS_OWN = re.compile(r"__+|__.*__|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
 
-name_of = type.__dict__["__name__"].__get__
-module_of = type.__dict__["__module__"].__get__
-
 
 def shell():
     return sys.modules["IPython"].get_ipython()
@@ -132,11 +129,8 @@ def dry_run(value):
 
 def about(name, value, error):
     cls = type(value)
-    module = module_of(cls)
-    library = module.partition(".")[0] + "." if type(module) is str and module not in ("builtins", "__main__") else ""
-    kind = name_of(cls)
-    why = "" if kind in str(error) else f": {error}"  # of something in it
-    return f"{name[:LONGEST]} ({(library + kind)[:LONGEST]}{why[:LONGEST]})"
+    why = "" if name_of(cls) in str(error) else f": {error}"  # of something in it
+    return f"{name[:LONGEST]} ({type_name(cls)[:LONGEST]}{why[:LONGEST]})"
 
 
 def write(path, saved, left):
@@ -231,15 +225,3 @@ def go_where_it_was(state):
     sys.path[:] = first + sys.path + missing[len(first):]
     if os.path.isdir(state["folder"]):
         os.chdir(state["folder"])
-
-
-class Answer:
-    # What IPython sends of the expression's value.
-    def __init__(self, **fields):
-        self.text = json.dumps(fields)
-
-    def __repr__(self):
-        return "variables"
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"application/vnd.cellblock.variables+json": self.text}

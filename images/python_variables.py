@@ -5,7 +5,6 @@
 # metaclasses, for the same reason.
 import collections
 import itertools
-import json
 import sys
 import time
 import types
@@ -17,8 +16,6 @@ COLUMNS = 50  # of one table
 PREVIEW = 80  # characters
 SECONDS = 1.0  # in all
 
-name_of = type.__dict__["__name__"].__get__
-module_of = type.__dict__["__module__"].__get__
 bases_of = type.__dict__["__bases__"].__get__
 vars_of = types.ModuleType.__dict__["__dict__"].__get__
 plain = {bool, int, float, complex, type(None), type(...), range, slice}
@@ -32,16 +29,6 @@ def found(module, *names):
     # Attributes of a module that the user has imported. Importing it for him would take time and memory.
     loaded = sys.modules.get(module)
     return [getattr(loaded, name, None) for name in names]
-
-
-def type_name(cls):
-    module = library(cls)
-    return name_of(cls) if module in ("", "builtins", "__main__") else f"{module}.{name_of(cls)}"
-
-
-def library(cls):
-    module = module_of(cls)
-    return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def clip(text, most=PREVIEW):
@@ -217,16 +204,4 @@ def describe_all():
         except Exception as error:
             about = {"type": clip(type_name(type(value)), 80), "preview": f"not described: {name_of(type(error))}"}
         described.append({"name": clip(name, 80), **about})
-    return Answer(json.dumps({"variables": described[::-1], "more": len(mine) - len(described)}))
-
-
-class Answer:
-    # What IPython sends of the expression's value.
-    def __init__(self, text):
-        self.text = text
-
-    def __repr__(self):
-        return "variables"
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"application/vnd.cellblock.variables+json": self.text}
+    return Answer(variables=described[::-1], more=len(mine) - len(described))

@@ -36,6 +36,9 @@ func (s *service) inspectVariables(ctx context.Context, r mcp.CallToolRequest) (
 	}
 	v = fitVariables(v)
 	text := variablesText(v)
+	if len(v.Variables) > 0 {
+		return mcp.NewToolResultStructured(v, text), nil
+	}
 	if info, err := s.Sessions.Get(ctx, owner, id); err == nil && info.Saved() {
 		text = "The kernel is stopped, and its variables are saved: they are there again when code runs."
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // Culling stops kernels that nobody uses, and those that have lived for their longest. The session stays, without a
-// kernel: the next cell begins the next generation and is told. What it had in memory is saved, where that can be (saved.go). Sessions with a minted id that nobody came back to are
-// closed instead. What runs a cell, or has one waiting, is left alone.
+// kernel: the next cell begins the next generation and is told. What it had in memory is saved, where that can be (saved.go).
+// Sessions with a minted id that nobody came back to are closed instead. What runs a cell, or has one waiting, is left alone.
 
 // End is when a session's kernel is to be stopped, if nothing happens before. At is zero when that is never.
 type End struct {

@@ -80,7 +80,8 @@ func (c liveClient) Adopted(msgID string) (cell, bool) {
 type kernel struct {
 	handle kernels.Handle
 	client client
-	// used tells that a cell has been sent to the kernel process that runs now, or variables are loaded into it, busy that one may run on that nobody follows.
+	// used tells that a cell has been sent to the kernel process that runs now, or variables are loaded into it, busy that a cell may
+	// run on that nobody follows.
 	used, busy bool
 }
 

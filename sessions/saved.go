@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -181,7 +180,7 @@ func (s *session) load(ctx context.Context) (back cameBack) {
 		back.Why = err.Error()
 		return back
 	}
-	s.manager.running.Go(func() { drainUnseen(s.ctx, running) })
+	s.manager.running.Go(func() { drain(s.ctx, running, func(kernels.Output) {}) }) // what modules print that are imported with them
 	select {
 	case <-running.Done():
 	case <-ctx.Done():
@@ -193,18 +192,6 @@ func (s *session) load(ctx context.Context) (back cameBack) {
 		return cameBack{Why: err.Error()}
 	}
 	return back
-}
-
-// drainUnseen reads what modules print that are imported with the variables.
-func drainUnseen(ctx context.Context, running cell) {
-	for {
-		if _, err := running.Next(ctx); err != nil {
-			if errors.Is(err, io.EOF) {
-				_, _ = running.Next(ctx) // tells that the end was dealt with
-			}
-			return
-		}
-	}
 }
 
 // expectSaved has the session's first kernel load what the last kernel of an earlier session of its id has saved, if there is such a file.
@@ -259,31 +246,23 @@ func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts Rest
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return "", err
 	}
+	if live == 0 {
+		if _, err := m.Begin(ctx, o, Request{SessionID: id, Language: choice.Language, Caller: opts.Caller, Permit: opts.Permit}); err != nil {
+			return "", err
+		}
+	}
+	s, err := m.find(ctx, o, id)
+	if err != nil {
+		return "", err
+	}
+	if info := s.info(); live > 0 && info.Back {
+		return fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, which had saved them.", info.Generation), nil
+	}
 	if live > 0 {
-		return m.loadedBefore(ctx, o, id)
+		return "", nil
 	}
-	if _, err := m.Begin(ctx, o, Request{SessionID: id, Language: choice.Language, Caller: opts.Caller, Permit: opts.Permit}); err != nil {
-		return "", err
-	}
-	s, err := m.find(ctx, o, id)
-	if err != nil {
-		return "", err
-	}
-	loaded = s.loaded()
-	if loaded != "" {
+	if loaded = s.loaded(); loaded != "" {
 		s.knows(opts.Caller, s.latest())
-	}
-	return loaded, nil
-}
-
-// loadedBefore tells that the kernel that lives has variables of the one before; it is empty where it has not.
-func (m *Manager) loadedBefore(ctx context.Context, o Owner, id string) (loaded string, err error) {
-	s, err := m.find(ctx, o, id)
-	if err != nil {
-		return "", err
-	}
-	if info := s.info(); info.Back {
-		loaded = fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, which had saved them.", info.Generation)
 	}
 	return loaded, nil
 }

@@ -94,15 +94,7 @@ func (s *session) inspect() (Variables, error) {
 // drainSilent takes what comes while the kernel is inspected. The inspection itself prints nothing: where the kernel does
 // not know better, this is the background work of the last cell.
 func (s *session) drainSilent(running cell) {
-	for {
-		out, err := running.Next(s.ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			_, _ = running.Next(s.ctx) // tells that the end was dealt with
-			return
-		case err != nil:
-			return
-		}
+	drain(s.ctx, running, func(out kernels.Output) {
 		s.mu.Lock()
 		var last string
 		if n := len(s.records); n > 0 {
@@ -110,6 +102,21 @@ func (s *session) drainSilent(running cell) {
 		}
 		s.mu.Unlock()
 		s.addLate(out, last)
+	})
+}
+
+// drain reads what comes while the kernel evaluates an expression, and puts it somewhere.
+func drain(ctx context.Context, running cell, put func(kernels.Output)) {
+	for {
+		out, err := running.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			_, _ = running.Next(ctx) // tells that the end was dealt with
+			return
+		case err != nil:
+			return
+		}
+		put(out)
 	}
 }
 
