@@ -111,7 +111,7 @@ func (b *block) divide(ctx context.Context, view *cellView) {
 	}
 	for _, g := range b.generations {
 		if g.Number == view.Generation-1 {
-			view.Why, view.Saved = g.Why, sessions.HasVariablesSaved(g.Why)
+			view.Why = g.Why
 		}
 	}
 }

@@ -53,9 +53,7 @@ type cellView struct {
 	Number, Generation int
 	// NewKernel tells that it ran on another kernel than the cell before, and Why what ended that one.
 	NewKernel bool
-	// Saved tells that the variables of that were saved, of which Why tells too.
-	Saved bool
-	Why   string
+	Why       string
 
 	Code template.HTML
 	// Script says which script the code runs, and is shown in its place; empty for a cell of its own.
@@ -77,6 +75,9 @@ type cellView struct {
 	// Crowded tells that the other cells of its block have left no room for all of its outputs: it has it when it is asked for alone.
 	Crowded bool
 }
+
+// Saved tells that the variables of the kernel before were saved.
+func (c cellView) Saved() bool { return sessions.HasVariablesSaved(c.Why) }
 
 // cellsPart is what templates/parts/cells.html shows.
 func (v *Viewer) cellsPart(r *http.Request, who visit, s sessionView) (any, error) {

@@ -1,0 +1,23 @@
+package viewer
+
+import (
+	"strings"
+	"testing"
+)
+
+// Between the cells of two kernels stands what became of the variables.
+func TestLineOfANewKernel(t *testing.T) {
+	for why, lost := range map[string]bool{
+		"":                      true,
+		"the kernel was killed": true,
+		"it was stopped because no cell had run for 30 minutes; its variables were saved": false,
+	} {
+		html, err := partial("cell", cellView{Number: 2, Generation: 2, NewKernel: true, Why: why})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(html, "variables were lost") != lost || !strings.Contains(html, why) {
+			t.Errorf("%q: %s", why, html)
+		}
+	}
+}
