@@ -33,14 +33,15 @@ type kernelJSON struct {
 
 // extras are what Jupyter's kernelspecs have no place for, under metadata.cellblock. All of it may be left out.
 type extras struct {
-	Transport string   `json:"transport"`
-	Waits     bool     `json:"waits"`
-	Note      string   `json:"note"`
-	Endings   []string `json:"endings"`
-	Variables string   `json:"variables"`
-	Save      string   `json:"save"`
-	Load      string   `json:"load"`
-	RunFile   string   `json:"run_file"`
+	Transport  string   `json:"transport"`
+	Waits      bool     `json:"waits"`
+	Note       string   `json:"note"`
+	Endings    []string `json:"endings"`
+	Variables  string   `json:"variables"`
+	Save       string   `json:"save"`
+	Load       string   `json:"load"`
+	Checkpoint string   `json:"checkpoint"`
+	RunFile    string   `json:"run_file"`
 }
 
 var endingRule = regexp.MustCompile(`^\.[a-z0-9]{1,12}$`)
@@ -69,7 +70,7 @@ func ParseKernelspec(folder string, data []byte) (Language, error) {
 		Name: Name(k.Language), DisplayName: cmp.Or(k.DisplayName, name), Kernel: name,
 		Argv: k.Argv, InterruptMode: cmp.Or(k.InterruptMode, "signal"), Transport: cmp.Or(x.Transport, "tcp"), Waits: x.Waits,
 		Env: with(unattended, k.Env), Online: with(online, nil),
-		Note: x.Note, Variables: x.Variables, Save: x.Save, Load: x.Load, RunFile: x.RunFile,
+		Note: x.Note, Variables: x.Variables, Save: x.Save, Load: x.Load, Checkpoint: x.Checkpoint, RunFile: x.RunFile,
 	}
 	l.Title = titleOf(k.Language, l.Name)
 	switch {

@@ -48,8 +48,13 @@ type Language struct {
 	// Save is an expression that saves what the user has defined, in a file that SavedFile names, and Load one that has that file's back,
 	// in another kernel, and removes it. Their values have a form whose VariablesType is JSON: {"saved": n}, and {"back": n, "left":
 	// ["name (type)", …], "more": n, "why": ""}, with what is not back, how many more are not, and what went wrong. Empty: the language
-	// cannot.
+	// cannot. In Save, "{cell}" stands for the number of the session's last cell, with which the file may begin: as JSON in a line of its
+	// own, {"cell": n}. A Load that leaves such a file where it is, once all of it is loaded, has it back should the new kernel die.
 	Save, Load string
+	// Checkpoint is an expression that saves the same while the kernel goes on, and gives a value before that is done: {"took": s}, how
+	// many seconds that of what is saved by now has taken, if it knows. The file begins with its cell's number, and has at most as many
+	// bytes as "{most}" stands for. Empty: the language cannot.
+	Checkpoint string
 	// RunFile is code that runs a script as if it were in the cell, but with its own name in tracebacks. "{path}" stands for a
 	// literal with the file's path, as most languages understand it, "{path:sh}" for a word as shells do, "{args}" for a list of
 	// literals in square brackets, the script's arguments: code without it can give a script none. Empty: the kernel cannot.
@@ -60,6 +65,9 @@ type Language struct {
 
 // SavedFile is where Language.Save puts what it saves, in the folder in which the kernel has started.
 const SavedFile = ".cellblock-variables"
+
+// SavedFiles are that file and those that may be left beside it, by a kernel that ended while it saved or loaded.
+var SavedFiles = []string{SavedFile, SavedFile + ".new", SavedFile + ".checkpoint", SavedFile + ".loading"}
 
 // VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
 const VariablesType = "application/vnd.cellblock.variables+json"

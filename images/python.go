@@ -129,10 +129,11 @@ func Python(interpreter string) Language {
 		Online: with(online, map[string]string{"PIP_NO_INDEX": "0", "PIP_USER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUSERBASE": "/workspace/.local"}),
 		Note: "The value of the last expression is shown, top-level await works, plots are returned as images " +
 			"(plt.show() at the end of the cell); input() asks the user if the client can, pip install needs a network.",
-		Endings:   []string{".py"},
-		Variables: pythonExpression(pythonVariables, "describe_all()"),
-		Save:      pythonExpression(pythonSaved, "save()"),
-		Load:      pythonExpression(pythonSaved, "load()"),
-		RunFile:   pythonRunFile,
+		Endings:    []string{".py"},
+		Variables:  pythonExpression(pythonVariables, "describe_all()"),
+		Save:       pythonExpression(pythonSaved, "save({cell})"),
+		Checkpoint: pythonExpression(pythonSaved, "checkpoint({cell}, {most})"),
+		Load:       pythonExpression(pythonSaved, "load()"),
+		RunFile:    pythonRunFile,
 	}
 }

@@ -1,22 +1,29 @@
-# Saves the variables of a session when its kernel is to be stopped, and loads them into the next one. It runs in the kernel, as one
-# silent expression, and leaves no name behind.
+# Saves the variables of a session when its kernel is to be stopped, and, for the case that it dies, now and then while it goes on; and
+# loads them into the next one. It runs in the kernel, as one silent expression, and leaves no name behind.
 #
 # All of them are one pickle: what two variables share, as a model and its optimizer do, they share again. Functions and classes of
 # cells are saved with their code, by cloudpickle, which scikit-learn brings along.
 import contextlib
+import fcntl
 import functools
+import gc
 import io
 import itertools
 import json
 import os
 import pickle
 import re
+import resource
+import signal
 import sys
+import time
 import types
+import warnings
 
 MOST_TOLD = 20  # names of what is not saved
 LONGEST = 60  # characters of a name, and of a type
 TRIED = 100_000  # bytes of a variable that is loaded as a trial
+LONGEST_ASIDE = 60  # seconds in which a process of its own must have saved them
 # What IPython names by itself: the last results and inputs.
 ITS_OWN = re.compile(r"__+|__.*__|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
 
@@ -133,14 +140,15 @@ def about(name, value, error):
     return f"{name[:LONGEST]} ({type_name(cls)[:LONGEST]}{why[:LONGEST]})"
 
 
-def write(path, saved, left):
-    with open(path, "wb") as file:
-        head = {"python": sys.implementation.cache_tag, "names": list(saved), "left": left[:MOST_TOLD], "more": len(left[MOST_TOLD:])}
-        file.write(json.dumps(head).encode() + b"\n")
-        saving = pickler(file)
-        saving.dump({"folder": os.getcwd(), "path": sys.path})
-        for value in saved.values():
-            saving.dump(value)
+def write(file, cell, saved, left):
+    # The first line is for the server.
+    file.write(json.dumps({"cell": cell}).encode() + b"\n")
+    head = {"python": sys.implementation.cache_tag, "names": list(saved), "left": left[:MOST_TOLD], "more": len(left[MOST_TOLD:]), "began": time.time()}
+    file.write(json.dumps(head).encode() + b"\n")
+    saving = pickler(file)
+    saving.dump({"folder": os.getcwd(), "path": sys.path})
+    for value in saved.values():
+        saving.dump(value)
 
 
 def divide(mine, attempt):
@@ -154,36 +162,131 @@ def divide(mine, attempt):
     return good, left
 
 
-def save():
+def save(cell):
+    for name in ".checkpoint", ".loading":  # whoever still writes the one gives up
+        discard(place() + name)
+    new = place() + ".new"
+    with discarded(new):
+        return Answer(saved=save_as(new, lambda: open(new, "wb"), cell))
+
+
+def save_as(new, opened, cell):
     with its_builtins():
         saved, left = divide(variables(), trial)
     if not saved:
-        return Answer(saved=0)
-    path = place()
-    new = path + ".new"
+        discard(place())
+        return 0
     try:
-        try:
-            write(new, saved, left)
-        except OSError:
-            raise  # the disk is full, say
-        except Exception:
-            saved, more = divide(saved, dry_run)
-            write(new, saved, left + more)
-        os.replace(new, path)
+        with opened() as file:
+            write(file, cell, saved, left)
+    except OSError:
+        raise  # the disk is full, say
+    except Exception:
+        saved, more = divide(saved, dry_run)
+        with opened() as file:
+            write(file, cell, saved, left + more)
+    os.replace(new, place())
+    return len(saved)
+
+
+def checkpoint(cell, most):
+    # A copy of this process does it: the kernel goes on, nothing changes meanwhile, and what goes wrong there is not the kernel's.
+    new, took = place() + ".checkpoint", time_of_last()
+    lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_size:  # the one before has failed, or was killed
+            took = LONGEST_ASIDE
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of threads, which the copy has none of
+            child = os.fork()
+        if not child:
+            aside(lambda: save_aside(new, lock, cell, most))
+        os.waitpid(child, 0)
+    except BlockingIOError:
+        pass  # the one before does it still
     finally:
-        if os.path.lexists(new):
-            os.unlink(new)
-    return Answer(saved=len(saved))
+        os.close(lock)
+    return Answer(took=took)
+
+
+def aside(work):
+    # In a forked process, which never returns. Its parent's only child ends at once, so that nobody here has to wait for this one.
+    try:
+        if not os.fork():
+            work()
+    finally:
+        os._exit(0)
+
+
+def save_aside(new, lock, cell, most):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for cells
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # this one first
+    os.nice(19)
+    gc.disable()  # it would touch, and so copy, every object
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in 0, 1, 2:
+        os.dup2(null, stream)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    disk = os.fstatvfs(lock)
+    most = min(most, disk.f_bavail * disk.f_frsize // 10)  # others have it, too
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft == resource.RLIM_INFINITY or most < soft:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+
+    def opened():
+        os.lseek(lock, 0, os.SEEK_SET)
+        os.truncate(lock, 0)
+        return open(lock, "wb", closefd=False)
+
+    try:
+        save_as(new, opened, cell)
+    except BaseException:
+        os.truncate(lock, 0)
+        os.pwrite(lock, b"-", 0)  # tells the next one so
+
+
+def time_of_last():
+    # How long it took to save what is saved, in seconds.
+    with contextlib.suppress(OSError, ValueError, KeyError), open(place(), "rb") as file:
+        file.readline()
+        return os.fstat(file.fileno()).st_mtime - json.loads(file.readline())["began"]
+    return 0
+
+
+def discard(path):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def discarded(path):
+    # A file that is not there any more in the end, under this name.
+    try:
+        yield
+    finally:
+        discard(path)
 
 
 def load():
-    # The file goes before it is read: a kernel that dies of it is not the first of many.
-    with open(place(), "rb") as file:
-        os.unlink(place())
-        head = json.loads(file.readline())
-        if head["python"] != sys.implementation.cache_tag:
-            return Answer(why="they were saved by another Python")
-        return Answer(**take(file, head))
+    # The file goes before it is read: a kernel that dies of it is not the first of many. It comes back for the case that this kernel dies
+    # later, but not where it could not be read.
+    loading = place() + ".loading"
+    os.replace(place(), loading)
+    discard(place() + ".checkpoint")  # that an earlier kernel was killed with
+    with discarded(loading):
+        with open(loading, "rb") as file:
+            file.readline()
+            head = json.loads(file.readline())
+            if head["python"] != sys.implementation.cache_tag:
+                return Answer(why="they were saved by another Python")
+            taken = take(file, head)
+        if not taken["why"]:
+            os.replace(loading, place())
+        return Answer(**taken)
 
 
 def take(file, head):

@@ -311,6 +311,9 @@ func deathRemark(d kernels.Death, last bool) []string {
 	if last {
 		return said
 	}
+	if sessions.HasVariablesSaved(d.Cause) {
+		return append(said, "The next call has those on a new kernel; files are kept.")
+	}
 	return append(said, "Variables are lost, files are kept; the next call runs on a new kernel.")
 }
 

@@ -96,11 +96,14 @@ const maxRestoredLines = 30
 
 // restoreText reports a restoration. What the cells showed has been shown before.
 func restoreText(id string, r sessions.RestoreReport) string {
-	if r.Loaded != "" {
+	if r.Loaded != "" && len(r.Cells)+r.Left+r.Done == 0 {
 		return fmt.Sprintf("Note: %s\nSession %s: no cell was run again. To run them all the same, over what is there now: restore_session(session_id=%q, generation=%d).",
 			plain(r.Loaded), id, id, r.From)
 	}
 	lines := []string{restoreSummary(id, r)}
+	if r.Loaded != "" {
+		lines = append([]string{"Note: " + plain(r.Loaded)}, lines...)
+	}
 	if r.Preamble != "" {
 		lines = append([]string{"Note: " + plain(r.Preamble)}, lines...)
 	}

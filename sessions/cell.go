@@ -196,6 +196,7 @@ func (r *run) event(timeout *time.Timer) (goesOn bool) {
 		}
 		r.order = &o
 		if o.kind == orderRestart {
+			r.s.forgetSaved()
 			r.replace(restartedBy(o.by) + " while this cell ran")
 		} else {
 			r.climb(r.s.manager.cfg.Grace, o.spare)
@@ -251,11 +252,12 @@ func (r *run) conclude() {
 		result.Death, result.Restarted = &death, r.restartWanted() && s.ctx.Err() == nil
 		if r.replaced == "" && s.ctx.Err() == nil {
 			dead = s.lose(death)
-			result.Death.Cause += r.doubtful()
+			result.Death.Cause = beforeSaved(death.Cause, r.doubtful())
 		}
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
 	result.Files, result.MoreFiles = s.filesWritten()
+	s.checkpoints.ran(r.e)
 	s.settle(r.e, result, nil)
 	s.tellRan()
 	r.leave()

@@ -37,8 +37,9 @@ type Runtime struct {
 	Image string
 	// Variables is the expression that describes what the user has defined (images.Language). Empty: it cannot be told.
 	Variables string
-	// Save and Load are the expressions that save what the user has defined, and have it back (images.Language). Empty: it cannot be saved.
-	Save, Load string
+	// Save, Load and Checkpoint are the expressions that save what the user has defined, and have it back (images.Language). Empty: it
+	// cannot be saved, or not while the kernel goes on.
+	Save, Load, Checkpoint string
 	// RunFile is the code that runs a file (images.Language). Empty: there is none.
 	RunFile string
 	// IdleTimeout and MaxLife are those of Config for kernels of this language; 0: as there.
@@ -77,6 +78,9 @@ type Config struct {
 	IdleTimeout, MaxLife time.Duration
 	// SaveVariables has kernels that are culled save their variables, where their language can, and the next ones load them.
 	SaveVariables bool
+	// CheckpointAfter is how long cells have run together before their kernel saves its variables also while it goes on, for the case that
+	// it dies, where its language can. 0: it does not.
+	CheckpointAfter time.Duration
 	// Guest tells that another process may come first on this store. Sessions that such a one has left are taken over where
 	// they are asked for by name, and not because somebody asks for a list: it may come back for them.
 	Guest bool

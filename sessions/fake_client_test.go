@@ -106,7 +106,7 @@ func (c *fakeClient) execute(ctx context.Context, r kernels.ExecuteRequest, serv
 }
 
 // play does what a cell's code says: "sleep 3s" (ends early when interrupted), "slow 3s" (ends
-// so long after it was interrupted), "save" and "load" (images.Language), "stubborn" (only a restart ends it), "steps N",
+// so long after it was interrupted), "save", "load" and "checkpoint CELL" (images.Language), "stubborn" (only a restart ends it), "steps N",
 // "children" (ends when its children are killed), "die", "fail", "print N", "ask WORDS" (see ask); anything else is printed.
 func (c *fakeClient) play(e *fakeCell) {
 	word, rest, _ := strings.Cut(e.code, " ")
@@ -162,10 +162,15 @@ func (c *fakeClient) play(e *fakeCell) {
 			e.fail("KeyboardInterrupt")
 		case <-e.done:
 		}
+	case "checkpoint":
+		_ = os.WriteFile(filepath.Join(c.dir, images.SavedFile), fmt.Appendf(nil, "{\"cell\":%s}\nand so on", rest), 0o600)
+		e.end(kernels.Result{Status: kernels.StatusOK, UserExpressions: expressionValue(fmt.Sprintf(`{"took":%g}`, c.p.saving.Seconds()))})
 	case "load":
-		answer := c.p.loads
-		if os.Remove(filepath.Join(c.dir, images.SavedFile)) != nil {
+		answer, file := c.p.loads, filepath.Join(c.dir, images.SavedFile)
+		if saved, err := os.ReadFile(file); err != nil {
 			answer = `{"why":"there is no file"}`
+		} else if len(saved) == 0 {
+			_ = os.Remove(file)
 		}
 		e.end(kernels.Result{Status: kernels.StatusOK, UserExpressions: expressionValue(answer)})
 	case "die":

@@ -168,6 +168,7 @@ func (s *session) flush(ctx context.Context) error {
 
 // generationBegan notes the kernel that runs now.
 func (s *session) generationBegan() {
+	s.checkpoints.owed = 0
 	if s.saver != nil {
 		s.begun = s.saver.add(GenerationBegan{Number: s.info().Generation, Ref: s.kernel.handle.Ref(), Started: time.Now()})
 	}

@@ -214,7 +214,11 @@ func (s *session) comeUp() error {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, startTimeout,
 		fault.New(fault.Timeout, "it did not come up within %s", words.Length(startTimeout)))
 	defer cancel()
-	return s.ready(ctx)
+	err := s.ready(ctx)
+	if err == nil {
+		s.loadVariables()
+	}
+	return err
 }
 
 func (s *session) ready(ctx context.Context) error {

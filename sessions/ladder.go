@@ -37,7 +37,7 @@ func (r *run) climb(grace time.Duration, spare bool) {
 		return
 	}
 	r.report.Rung = RungRestart
-	r.replace("the kernel was restarted because the cell did not stop when it was interrupted")
+	r.replace(r.s.outlived("the kernel was restarted because the cell did not stop when it was interrupted"))
 }
 
 // try takes one rung: act tells whether it is worth waiting for, and then the cell has the rest of grace to end. What its

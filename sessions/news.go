@@ -48,11 +48,12 @@ func (s *session) dispose(dead *kernel) {
 	}
 }
 
-// explain adds what the session knows to a death's cause.
+// explain adds what the session knows to a death's cause, and what it has of the variables.
 func (s *session) explain(death kernels.Death) kernels.Death {
 	if limit := s.profile().Limits.Memory; death.OOM && limit > 0 {
 		death.Cause = fmt.Sprintf("the kernel ran out of memory (limit %s) and was killed", words.Bytes(limit))
 	}
+	death.Cause = s.outlived(death.Cause)
 	return death
 }
 
@@ -176,7 +177,7 @@ func (s *session) lossText(restores bool) string {
 	}
 	happened := strings.Join(lines, "\n")
 	if s.back != nil {
-		if happened = s.back.text(happened, s.generation); s.back.Back > 0 {
+		if happened = s.back.text(happened, s.generation, !restores); s.back.Back > 0 {
 			return happened
 		}
 	}

@@ -228,6 +228,7 @@ func errRestarted() *fault.Error {
 // goOnWith makes a kernel that was found again the session's.
 func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted) {
 	s.kernel, s.untold = k, true // the process before may not have come to tell
+	s.checkpoints.cell = s.past.Executions
 	s.keepHandle(k.handle)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +257,7 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 
 // kernelLost writes down that the kernel of an earlier process cannot be gone on with, for the next cell too.
 func (s *session) kernelLost(l left, err error) {
-	now, why := time.Now(), whyLost(s.manager.cfg.Provisioner, l.kernel.Ref, err)
+	now, why := time.Now(), s.outlived(whyLost(s.manager.cfg.Provisioner, l.kernel.Ref, err))
 	s.log.Warn("kernel not found again", "kernel", l.kernel.Ref.KernelID, "generation", l.kernel.Number, "error", err)
 	s.save(GenerationEnded{Number: l.kernel.Number, Ended: now, Why: why})
 	s.closeLeft(l.cells, s.past.Used, "while no server ran the kernel ended: "+why)

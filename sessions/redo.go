@@ -8,6 +8,8 @@ type redo struct {
 	// good is the first generation of which a cell is known to have succeeded; 0: none is. known counts the cells of earlier processes,
 	// and of earlier sessions of the same id, of which that is known.
 	good, known int
+	// last is the last cell of which that is known.
+	last int
 	// again are the cells that have run cells of lost kernels again in a generation.
 	again      []int
 	generation int
@@ -20,6 +22,7 @@ func (d *redo) note(number, generation, restores int, progress RestoreProgress, 
 	if r.Status != kernels.StatusOK || generation == 0 {
 		return
 	}
+	d.last = max(d.last, number)
 	if d.good == 0 || generation < d.good {
 		d.good = generation
 	}

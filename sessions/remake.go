@@ -37,7 +37,7 @@ func (m *Manager) Remake(ctx context.Context, o Owner, id, image, caller string)
 	if a := next.send(ctx, order{kind: orderAsk, ask: next.begin}); a.err != nil {
 		return Info{}, "", next.orderError(a.err)
 	}
-	loaded = next.loaded()
+	loaded = next.loaded().text
 	if ctx.Err() == nil {
 		next.knows(caller, parting)
 	}

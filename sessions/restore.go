@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,8 +48,8 @@ type RestoreReport struct {
 	Earlier int
 	// Preamble is the first cell's.
 	Preamble string
-	// Loaded tells of the lost kernel's variables, where it had saved them and the new one has loaded them: then no cell was run. What of
-	// them is not back, a restoration of that generation by its number runs again.
+	// Loaded tells of the lost kernel's variables, where it had saved them and the new one has loaded them: then only cells were run that
+	// came later. What else is not back, a restoration of that generation by its number runs again.
 	Loaded   string
 	Duration time.Duration
 }
@@ -135,11 +136,12 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 		return report, err
 	}
 	if opts.Generation == 0 {
-		report.Loaded, err = m.loadInstead(ctx, o, id, opts)
-		if report.Loaded != "" || err != nil {
-			report.Left = len(cells)
+		back, err := m.loadInstead(ctx, o, id, opts)
+		if err != nil {
 			return report, err
 		}
+		report.Loaded = back.text
+		cells = slices.DeleteFunc(cells, func(c ExecutionInfo) bool { return back.text != "" && c.Number <= back.after })
 	}
 	if opts.Leave == nil {
 		opts.Leave = context.Background()

@@ -110,6 +110,8 @@ func (s *session) rest() {
 		s.cull()
 	case <-s.later.timer():
 		s.later.begin()
+	case <-s.checkpointTimer():
+		s.checkpoint()
 	case <-again:
 		s.lookForKernelAgain()
 	}
@@ -172,13 +174,13 @@ func (s *session) renew(why string) error {
 	if s.kernelGone() {
 		s.kernelDied(s.kernel.death())
 	}
-	switch {
-	case s.kernel != nil && !s.kernel.used:
+	if s.kernel != nil && !s.kernel.used {
 		return nil
-	case s.kernel != nil && s.restart(why):
-		return s.comeUp()
 	}
 	s.forgetSaved()
+	if s.kernel != nil && s.restart(why) {
+		return s.comeUp()
+	}
 	return s.start()
 }
 

@@ -1,10 +1,13 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,14 +28,29 @@ const (
 	lastSavingTime = 5 * time.Second
 )
 
-// variablesSaved ends why a kernel was culled, if its variables are saved. By it a server that comes later knows that they are.
-const variablesSaved = "; its variables were saved"
+// Why a kernel is no more ends so if its variables are saved. By it a server that comes later knows that they are.
+const (
+	itsVariables   = "; its variables"
+	wereSaved      = " were saved"
+	variablesSaved = itsVariables + wereSaved
+)
+
+var hasSaved = regexp.MustCompile(itsVariables + `( after cell \d+)?` + wereSaved + `\.?$`)
 
 // Saved tells that the session has no kernel, and that the next one has the variables of the last.
 func (i Info) Saved() bool { return HasVariablesSaved(i.Lost) }
 
-// HasVariablesSaved tells whether why a generation ended says that its variables are saved.
-func HasVariablesSaved(why string) bool { return strings.HasSuffix(why, variablesSaved) }
+// HasVariablesSaved tells whether why a generation ended says that its variables are saved, the last or earlier ones.
+func HasVariablesSaved(why string) bool { return hasSaved.MatchString(why) }
+
+// beforeSaved adds to why a kernel is no more, before what that says of its variables.
+func beforeSaved(why, more string) string {
+	at := len(why)
+	if end := hasSaved.FindStringIndex(why); end != nil {
+		at = end[0]
+	}
+	return why[:at] + more + why[at:]
+}
 
 // cameBack is what a kernel says of the variables that it has loaded. It is not to be trusted.
 type cameBack struct {
@@ -40,6 +58,9 @@ type cameBack struct {
 	Left []string `json:"left"`
 	More int      `json:"more"`
 	Why  string   `json:"why"`
+	// after is the cell after which they were saved, where others have run since; 0: none has. succeeded tells that one of those has.
+	after     int
+	succeeded bool
 }
 
 // saveVariables has the kernel save its variables before it is culled, and tells whether it did. Whoever wants something of the session
@@ -81,7 +102,7 @@ func (s *session) saveAtLast(why *ending) *ending {
 		return why
 	}
 	told := *why
-	told.cause = s.withVariables(why.cause, s.awaitSaved())
+	told.cause = s.outlived(s.withVariables(why.cause, s.awaitSaved()))
 	return &told
 }
 
@@ -115,7 +136,7 @@ func (s *session) beginSaving(ctx context.Context) cell {
 		s.notSaved("a cell was running")
 		return nil
 	}
-	running, err := s.evaluate(ctx, cfg.Runtimes[s.choice.Language].Save)
+	running, err := s.evaluate(ctx, s.savingExpression(cfg.Runtimes[s.choice.Language].Save))
 	if err != nil {
 		s.notSaved(err.Error())
 		return nil
@@ -162,14 +183,23 @@ func (s *session) loadVariables() {
 		return
 	}
 	s.saved = false
-	s.kernel.used = true // by what it loads, of which there is no other copy
+	after, last := s.savedBehind(), cmp.Or(s.checkpoints.cell, s.past.Executions)
+	s.checkpoints = checkpoints{cell: cmp.Or(after, last)}
+	s.kernel.used = true // by what it loads, of which there may be no other copy
 	s.saveNow()
 	ctx, cancel := context.WithTimeout(s.ctx, savingTime)
 	defer cancel()
 	back := s.load(ctx)
+	if after < last {
+		back.after = after
+	}
+	if s.manager.cfg.CheckpointAfter <= 0 {
+		s.removeSaved() // what is there still is for the case that this kernel dies
+	}
 	s.log.Info("saved variables were loaded", "back", back.Back, "all", back.Why == "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	back.succeeded = s.redo.last > after
 	s.back = &back
 }
 
@@ -214,7 +244,7 @@ func (s *session) forgetSaved() {
 		s.saved = false
 		s.mu.Lock()
 		for i := range s.news {
-			s.news[i] = strings.Replace(s.news[i], variablesSaved, "", 1)
+			s.news[i] = hasSaved.ReplaceAllString(s.news[i], ".")
 		}
 		s.mu.Unlock()
 	}
@@ -224,62 +254,84 @@ func (s *session) forgetSaved() {
 }
 
 // removeSaved removes the file, also one that a kernel had saved just when it was interrupted: a later session of the id would load it.
+// A process that still writes one gives up when it does not find it.
 func (s *session) removeSaved() {
 	f, err := s.manager.workspaces.open(s.key)
 	if err != nil {
 		return // where this host has no way to it, the next that are saved take its place
 	}
 	defer f.Close()
-	if _, err := f.Delete(images.SavedFile, false); err != nil && fault.KindOf(err) != fault.NotFound {
-		s.log.Warn("saved variables were not removed", "error", err)
+	for _, name := range images.SavedFiles {
+		if _, err := f.Delete(name, false); err != nil && fault.KindOf(err) != fault.NotFound {
+			s.log.Warn("saved variables were not removed", "error", err)
+		}
 	}
 }
 
-// loadInstead starts the kernel of a session that has none, where its variables were saved, and returns what it tells of them. It is
-// empty where they were not, or where none of them is back. The caller's own cells are not told that once more.
-func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts RestoreOptions) (loaded string, err error) {
+// instead is what a session has of its last kernel without running a cell again.
+type instead struct {
+	// text tells of it; empty where that is nothing.
+	text string
+	// after is the last cell whose variables these are.
+	after int
+}
+
+// loadInstead starts the kernel of a session that has none, where its variables were saved, and returns what it tells of them. The caller's
+// own cells are not told that once more.
+func (m *Manager) loadInstead(ctx context.Context, o Owner, id string, opts RestoreOptions) (back instead, err error) {
 	choice, err := m.Choice(ctx, o, id)
 	if err != nil || !m.cfg.SavesVariables(choice.Language) || m.cfg.Profiles[choice.Profile].Once {
-		return "", err
+		return back, err
 	}
 	live, err := m.liveGeneration(ctx, o, id)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return "", err
+		return back, err
 	}
 	if live == 0 {
 		if _, err := m.Begin(ctx, o, Request{SessionID: id, Language: choice.Language, Caller: opts.Caller, Permit: opts.Permit}); err != nil {
-			return "", err
+			return back, err
 		}
 	}
 	s, err := m.find(ctx, o, id)
 	if err != nil {
-		return "", err
+		return back, err
 	}
-	if info := s.info(); live > 0 && info.Back {
-		return fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, which had saved them.", info.Generation), nil
-	}
-	if live > 0 {
-		return "", nil
-	}
-	if loaded = s.loaded(); loaded != "" {
+	back = s.loaded()
+	if live == 0 && back.text != "" {
 		s.knows(opts.Caller, s.latest())
 	}
-	return loaded, nil
+	return back, nil
 }
 
-// loaded is what the next cell is told of variables that its kernel has loaded; empty if it has none.
-func (s *session) loaded() string {
+// loaded tells what the session's kernel has loaded, in the words that its next cell is told if that is to come.
+func (s *session) loaded() (back instead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.back == nil || s.back.Back == 0 || len(s.news) == 0 {
-		return ""
+	if s.back == nil || s.back.Back == 0 {
+		return back
 	}
-	return s.back.text(strings.Join(s.news[max(0, len(s.news)-maxNews):], "\n"), s.generation)
+	if back.after = s.back.after; back.after == 0 {
+		back.after = math.MaxInt
+	}
+	if len(s.news) > 0 {
+		back.text = s.back.text(strings.Join(s.news[max(0, len(s.news)-maxNews):], "\n"), s.generation, false)
+		return back
+	}
+	back.text = fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, which had saved them.", s.generation)
+	if s.back.after > 0 {
+		back.text = fmt.Sprintf("The kernel that runs, generation %d, began with the variables of the one before, saved after cell %d.", s.generation, back.after)
+	}
+	return back
 }
 
-// text goes on, after what happened to the kernels before, with what of the last one's variables is back in a generation, and what is not.
-func (b cameBack) text(happened string, generation int) string {
-	if !strings.HasSuffix(happened, variablesSaved+".") {
+// text goes on, after what happened to the kernels before, with what of the last one's variables is back in a generation, and what is not,
+// and how the rest of it can be had.
+func (b cameBack) text(happened string, generation int, how bool) string {
+	switch {
+	case HasVariablesSaved(happened):
+	case b.after > 0:
+		happened += fmt.Sprintf(" Its variables after cell %d were saved.", b.after)
+	default:
 		happened += " Its variables were saved."
 	}
 	why := strings.TrimSuffix(clip(b.Why, 300), ".")
@@ -295,6 +347,13 @@ func (b cameBack) text(happened string, generation int) string {
 	missing := "background work and what cells had set in libraries"
 	if names := b.missing(); names != "" {
 		missing = names + ", " + missing
+	}
+	if b.after > 0 {
+		later := fmt.Sprintf("what was done after cell %d", b.after)
+		if how && b.succeeded {
+			later += " (restore_session runs that again)"
+		}
+		missing = later + ", " + missing
 	}
 	return fmt.Sprintf("%s. Not back: %s.", happened, missing)
 }

@@ -48,10 +48,12 @@ type session struct {
 	gauge     gauge
 	written   written
 	samples   samples // has a lock of its own
-	replaced  string  // what is told of the last restart
-	unsaved   string  // why the kernel's variables were not saved, until that is told
-	saved     bool    // the next kernel is to load the variables that are saved
-	saving    cell    // saves them still, in a session that has ended; nil: nothing does
+
+	checkpoints checkpoints
+	replaced    string // what is told of the last restart
+	unsaved     string // why the kernel's variables were not saved, until that is told
+	saved       bool   // the next kernel is to load the variables that are saved
+	saving      cell   // saves them still, in a session that has ended; nil: nothing does
 
 	mu          sync.Mutex
 	minted      bool

@@ -120,7 +120,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	a.sessions, err = sessions.New(sessions.Config{
 		Provisioner: a.backend.Provisioner, Runtimes: cfg.withEnds(a.backend.runtimes), Profiles: cfg.profiles(), Image: a.resolveImage(), ImageName: a.imageName(),
 		Gateway: gateway, Authorities: authorities, Store: a.history, DataDir: cfg.DataDir, PoolSize: cfg.PoolSize, PoolPreload: cfg.PoolPreload, DefaultTimeout: cfg.Timeout.Default, MaxTimeout: cfg.Timeout.Max,
-		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife), SaveVariables: cfg.Sessions.SaveVariables,
+		MintedIdle: cfg.Sessions.MintedIdle, IdleTimeout: orNone(cfg.Sessions.IdleTimeout), MaxLife: orNone(cfg.Sessions.MaxLife), SaveVariables: cfg.Sessions.SaveVariables, CheckpointAfter: cfg.Sessions.CheckpointAfter,
 		MaxSessionsPerOwner: orNone(cfg.Sessions.PerOwner), MaxSessions: orNone(cfg.Sessions.Max),
 		MaxWaiting: orNone(cfg.Sessions.MaxWaiting), MaxRunning: orNone(cfg.Sessions.MaxRunning), MaxQueue: orNone(cfg.Sessions.MaxQueue),
 		MinFreeMemory: orNone(int64(cfg.Sessions.MinFreeMemory)), WorkspaceBytes: orNone(int64(cfg.Sessions.WorkspaceMaxBytes)),

@@ -162,6 +162,8 @@ type SessionsConfig struct {
 	MaxLife     time.Duration `koanf:"max_life"`
 	// SaveVariables has kernels save their variables before they end so.
 	SaveVariables bool `koanf:"save_variables"`
+	// CheckpointAfter is how long cells run together before they do so also while they go on; 0: they do not.
+	CheckpointAfter time.Duration `koanf:"checkpoint_after"`
 	// Unattended is how long a kernel goes on while no server is there; 0: for ever.
 	Unattended time.Duration `koanf:"unattended"`
 	// PerOwner and Max bound the sessions that have a kernel, MaxWaiting and MaxRunning the cells of all sessions; 0: no limit.
@@ -223,7 +225,7 @@ func defaults() map[string]any {
 		"pool_size": 1, "pool_preload": []string{},
 		"toolsets": mcpserver.DefaultToolsets(), "output.image_side": mcpserver.DefaultImageSide,
 		"timeout.default": "10m", "timeout.max": "1h", "sessions.minted_idle": "5m", "sessions.unattended": "24h",
-		"sessions.idle_timeout": "30m", "sessions.max_life": "24h", "sessions.save_variables": true,
+		"sessions.idle_timeout": "30m", "sessions.max_life": "24h", "sessions.save_variables": true, "sessions.checkpoint_after": "10s",
 		"sessions.per_owner": 20, "sessions.max": 100, "sessions.max_waiting": 1000, "sessions.max_running": 100, "sessions.max_queue": 32,
 		"sessions.min_free_memory": "512MB", "sessions.workspace_max_bytes": "10GB",
 		"history.max_age": "90d", "history.max_bytes": "10GB",

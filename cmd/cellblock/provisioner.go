@@ -207,7 +207,7 @@ func runtimesOf(set *images.Set) map[string]sessions.Runtime {
 
 func runtimeOf(l images.Language) sessions.Runtime {
 	return sessions.Runtime{
-		Image: l.Image, Variables: l.Variables, Save: l.Save, Load: l.Load, RunFile: l.RunFile, Kernelspec: kernelspecOf(l), Online: l.Online,
+		Image: l.Image, Variables: l.Variables, Save: l.Save, Load: l.Load, Checkpoint: l.Checkpoint, RunFile: l.RunFile, Kernelspec: kernelspecOf(l), Online: l.Online,
 		Title: l.Title, Note: l.Note, Endings: l.Endings,
 	}
 }

@@ -101,7 +101,7 @@ print(status['SigBlk'].strip(), int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24 
 print(sorted(x for x in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + x) and 'listener' in os.readlink('/proc/self/fd/' + x)))
 print(oct(os.stat([a for a in open('/proc/self/cmdline').read().split('\0') if a.endswith('.json')][0]).st_mode))
 `)
-	want := fmt.Sprintf("['HOME', 'ONLY', 'PATH', 'PYTHONDONTWRITEBYTECODE']\nTrue /dev/null 1000 %s\n0000000000000000 0 1\n[]\n0o100600\n", b.config.Dir)
+	want := fmt.Sprintf("['HOME', 'ONLY', 'PATH', 'PYTHONDONTWRITEBYTECODE']\nTrue /dev/null 900 %s\n0000000000000000 0 1\n[]\n0o100600\n", b.config.Dir)
 	if r.text["stdout"] != want {
 		t.Fatalf("got\n%s%v\nwant\n%s", r.text["stdout"], r.reply, want)
 	}
@@ -131,7 +131,7 @@ def tried(f):
 p = '/proc/%d/' % os.getppid()
 print(os.getuid(), open('/proc/self/oom_score_adj').read().strip(), tried(lambda: open(p + 'environ').read()), tried(lambda: open(p + 'mem', 'rb').read(1)), tried(lambda: os.listdir(p + 'fd')))
 `)
-	if got := r.text["stdout"]; got != "65534 1000 PermissionError PermissionError PermissionError\n" {
+	if got := r.text["stdout"]; got != "65534 900 PermissionError PermissionError PermissionError\n" {
 		t.Fatal(got)
 	}
 	if s := c.must(stream.OpStats, 0).Stats; s.ShimMemory == 0 || s.Memory == 0 {

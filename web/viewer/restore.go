@@ -41,10 +41,14 @@ func (v *Viewer) permitSignedIn(r *http.Request, who visit) func(profile string)
 
 // restored says what became of a restoration, and whether all cells ran that there were, those of kernels before the last among them.
 func restored(r sessions.RestoreReport) (said string, complete bool) {
-	if r.Loaded != "" {
+	if r.Loaded != "" && len(r.Cells)+r.Left+r.Done == 0 {
 		return "The variables that the last kernel had saved are back: no cell was run again.", true
 	}
-	parts := []string{words.Count(int64(r.Ran()), "cell") + " ran again."}
+	var parts []string
+	if r.Loaded != "" {
+		parts = append(parts, "The variables that the last kernel had saved are back.")
+	}
+	parts = append(parts, words.Count(int64(r.Ran()), "cell")+" ran again.")
 	if r.Done > 0 {
 		parts = append(parts, words.Count(int64(r.Done), "cell")+" had been run again before.")
 	}

@@ -1,0 +1,103 @@
+//go:build linux
+
+package sessions_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cellblock/images"
+	"cellblock/kernels"
+	"cellblock/kernels/kernelstest"
+	"cellblock/sessions"
+)
+
+// A copy of the kernel saves its variables, and the kernel does not notice: threads go on, locks that they have block nobody, nothing is
+// printed, no process is the cells' to wait for. What the copy cannot save, what takes too much room, and what is interrupted meanwhile
+// is no harm.
+func TestRealCheckpoint(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t, func(c *sessions.Config) {
+		c.SaveVariables, c.CheckpointAfter = true, time.Millisecond
+		c.Runtimes = map[string]sessions.Runtime{
+			"python": {Kernelspec: kernelstest.Python, Save: python.Save, Load: python.Load, Checkpoint: python.Checkpoint},
+		}
+	})
+	run := func(code string) (text, told string, r sessions.Result) {
+		t.Helper()
+		e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", code))
+		r = sessions.WaitFor(t, e)
+		if r.Error != nil {
+			t.Fatalf("%s: %+v", code, r.Error)
+		}
+		return printed(e), e.Preamble(), r
+	}
+	const saved = "/workspace/" + images.SavedFile
+	run(strings.Join([]string{
+		"import os, threading, time",
+		"x = {'a': [1]}; alias = x; gen = (i for i in range(3))",
+		"class Noisy:\n    def __reduce__(self):\n        print('I am pickled'); os.write(1, b'really'); return Noisy, ()",
+		"noisy, ticks, lock = Noisy(), [0], threading.Lock()",
+		"def tick():\n    while True:\n        with lock: ticks[0] += 1; time.sleep(0.001)",
+		"threading.Thread(target=tick, daemon=True).start()",
+		"def once_saved(path='" + saved + "'):\n    while not os.path.exists(path): time.sleep(0.01)",
+		"threading.Thread(target=lambda: (once_saved(), os.kill(os.getpid(), 9))).start()",
+	}, "\n"))
+	info := lost(t, m)
+	if !strings.HasSuffix(info.Lost, "; its variables after cell 1 were saved") {
+		t.Errorf("it is lost because %s", info.Lost)
+	}
+	text, told, _ := run("print(x, alias is x, type(noisy).__name__, ticks[0] > 0)")
+	if text != "{'a': [1]} True Noisy True\n" {
+		t.Errorf("printed %q", text)
+	}
+	if !strings.Contains(told, "They are back") || !strings.Contains(told, "Not back: gen (generator), lock (_thread.lock)") {
+		t.Errorf("told %q", told)
+	}
+	if _, _, r := run("import os\nos.kill(os.getpid(), 9)"); r.Status != kernels.StatusDied || !strings.Contains(r.Death.Cause, "were saved") {
+		t.Errorf("again: %+v", r)
+	}
+}
+
+// One that fails leaves nothing but word of that, takes no room, and is not soon tried again; one that goes on is not begun twice.
+func TestRealCheckpointThatFails(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t)
+	checkpoint := func(most string) string {
+		return strings.NewReplacer("{cell}", "7", "{most}", most).Replace(python.Checkpoint)
+	}
+	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
+		"import fcntl, os",
+		"x = 'x' * 100_000",
+		"def checkpoint(expression):\n    print(eval(expression).text, end=' ')",
+		"def ended():\n    with open('" + images.SavedFile + ".checkpoint') as f: fcntl.flock(f, fcntl.LOCK_EX); return os.fstat(f.fileno()).st_size",
+		"checkpoint(" + strconv.Quote(checkpoint("5000")) + ")",
+		"print(ended())",
+		"checkpoint(" + strconv.Quote(checkpoint("5000000")) + ")",
+		"with open('" + images.SavedFile + ".checkpoint', 'a') as f: fcntl.flock(f, fcntl.LOCK_EX)",
+		"print(open('" + images.SavedFile + "', 'rb').readline().decode(), end='')",
+		"before = os.stat('" + images.SavedFile + "')",
+		"with open('" + images.SavedFile + ".checkpoint', 'w') as f:",
+		"    fcntl.flock(f, fcntl.LOCK_EX)",
+		"    checkpoint(" + strconv.Quote(checkpoint("5000000")) + ")",
+		"print(os.path.samestat(before, os.stat('" + images.SavedFile + "')), os.stat('" + images.SavedFile + ".checkpoint').st_size)",
+	}, "\n")))
+	r := sessions.WaitFor(t, e)
+	if want := `{"took": 0} 1` + "\n" + `{"took": 60} {"cell": 7}` + "\n"; r.Error != nil || !strings.HasPrefix(printed(e), want) || !strings.HasSuffix(printed(e), "True 0\n") {
+		t.Errorf("%q, %v", printed(e), r.Error != nil)
+	}
+}
+
+// lost waits until session "s" has no kernel.
+func lost(t *testing.T, m *sessions.Manager) sessions.Info {
+	t.Helper()
+	for {
+		changed := m.Changed(sessions.Alice, "s")
+		if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.Lost != "" {
+			return info
+		}
+		<-changed
+	}
+}
