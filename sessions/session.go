@@ -120,8 +120,9 @@ type Info struct {
 	Queue int
 	// Ends is when its kernel is stopped, if nothing happens before.
 	Ends End
-	// Back tells that its kernel has variables of the one before.
-	Back bool
+	// Back tells that its kernel has variables of the one before, as they were after the cell BackAfter; 0: after its last.
+	Back      bool
+	BackAfter int
 	// Lost says why the session has no kernel, in the words of a sentence's end; empty while it has one.
 	Lost string
 	// Filed counts the changes of its files that no cell has made, while it runs.
@@ -136,6 +137,9 @@ func (s *session) info() Info {
 	info := Info{
 		ID: s.key.id, Choice: s.choice, State: s.state, Generation: s.generation, Executions: s.cells,
 		Created: s.created, LastUsed: s.lastUsed, Back: s.back != nil && s.back.Back > 0, Queue: len(s.queue), Ends: s.ends(), Filed: s.filed, Last: s.running,
+	}
+	if info.Back {
+		info.BackAfter = s.back.after
 	}
 	if s.state == Died || s.state == Culled {
 		info.Lost = s.loss

@@ -30,8 +30,9 @@ type desk struct {
 	Filed int `json:"filed"`
 	// Fresh tells that the kernel has run no cell yet, though another one has.
 	Fresh bool `json:"fresh,omitempty"`
-	// Back tells that it has that one's variables.
-	Back bool `json:"back,omitempty"`
+	// Back tells that it has that one's variables, as they were after the cell BackAfter; 0: after its last.
+	Back      bool `json:"back,omitempty"`
+	BackAfter int  `json:"back_after,omitempty"`
 	// Prompt is what the running cell asks for.
 	Prompt *deskPrompt `json:"prompt,omitempty"`
 	// Restoring is how far the cells of a lost kernel are that run again, whoever has them run; nil: none do.
@@ -56,7 +57,7 @@ type deskPrompt struct {
 const maxPrompt = 2000
 
 func deskOf(info sessions.Info) desk {
-	d := desk{State: info.State, Generation: info.Generation, Cells: info.Executions, Queue: info.Queue, Filed: info.Filed, Back: info.Back}
+	d := desk{State: info.State, Generation: info.Generation, Cells: info.Executions, Queue: info.Queue, Filed: info.Filed, Back: info.Back, BackAfter: info.BackAfter}
 	if info.Last == nil {
 		return d
 	}

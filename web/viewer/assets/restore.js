@@ -6,7 +6,7 @@ import {onDesk} from './desk.js';
 import {pass} from './focus.js';
 
 // What was lost is said where the cells end, and can be brought back from there.
-onDesk(({state, generation, cells, fresh, back, restoring}) => {
+onDesk(({state, generation, cells, fresh, back, back_after: after, restoring}) => {
   const gone = ['died', 'culled', 'closed'].includes(state);
   const show = (id, shown) => {
     const part = document.getElementById(id);
@@ -19,9 +19,10 @@ onDesk(({state, generation, cells, fresh, back, restoring}) => {
     part.textContent = restoring ? `Restoring, ${restoring.done} of ${restoring.of}` : part.dataset.label;
   };
   document.getElementById('fresh-number').textContent = generation;
-  document.getElementById('fresh-variables').textContent = back ? 'variables were saved, and are back' : 'variables were lost';
+  const saved = after ? `variables were saved after cell ${after}, and are back` : 'variables were saved, and are back';
+  document.getElementById('fresh-variables').textContent = back ? saved : 'variables were lost';
   show('fresh', fresh);
-  show('restore', Boolean(restoring) || cells > 0 && (gone || fresh && !back));
+  show('restore', Boolean(restoring) || cells > 0 && (gone || fresh && (!back || after)));
   show('panel-restore', Boolean(restoring) || cells > 0 && (gone || generation > 1));
 });
 
