@@ -198,11 +198,14 @@ func failed(r sessions.Result) bool {
 	return r.Status != kernels.StatusOK || r.TimedOut || r.Cancelled || r.Overrun > 0
 }
 
+// noted tells whether a view begins with what the reader must know first.
+func noted(e *sessions.Execution, v view) bool { return v.from == 0 && e.Preamble() != "" }
+
 // outputs are the blocks of what a view shows, after what the reader must know first.
 func (s *service) outputs(ctx context.Context, e *sessions.Execution, v view) []mcp.Content {
 	var content []mcp.Content
-	if preamble := e.Preamble(); preamble != "" && v.from == 0 {
-		content = append(content, mcp.NewTextContent("Note: "+plain(preamble)))
+	if noted(e, v) {
+		content = append(content, mcp.NewTextContent("Note: "+plain(e.Preamble())))
 	}
 	return append(content, v.shown.blocks(s.budget, s.boundsFor(ctx, e.Choice()))...)
 }

@@ -191,7 +191,8 @@ func (s *service) notRun(ctx context.Context, e *sessions.Execution, v view) *mc
 // ExecutionMeta is the key in a result's _meta under which programs find which cell it is about.
 const ExecutionMeta = "cellblock/execution"
 
-// about tells programs which cell a result is about, whether it has ended, where to read on, and which files it wrote.
+// about tells programs which cell a result is about, whether it has ended, where to read on, which files it wrote, and whether its first
+// block is the server's own word on what happened before.
 func about(e *sessions.Execution, v view, result *mcp.CallToolResult) *mcp.CallToolResult {
 	phase, _ := e.Phase()
 	switch {
@@ -201,6 +202,9 @@ func about(e *sessions.Execution, v view, result *mcp.CallToolResult) *mcp.CallT
 		phase = sessions.PhaseRunning
 	}
 	said := map[string]any{"session_id": e.SessionID(), "execution_id": e.Number(), "phase": phase, "since": v.next}
+	if noted(e, v) {
+		said["noted"] = true
+	}
 	if wrote := v.result; len(wrote.Files) > 0 {
 		said["files"], said["more_files"] = wrote.Files, wrote.MoreFiles
 	}

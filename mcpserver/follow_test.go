@@ -271,6 +271,11 @@ func TestResultsSayWhereToReadOn(t *testing.T) {
 		if want := `{"execution_id":1,"phase":"ended","session_id":"s","since":1}`; got != want {
 			t.Errorf("got %s", got)
 		}
+		w.run("s", "die")
+		got = meta("execute_python", map[string]any{"session_id": "s", "code": "print a"})
+		if want := `{"execution_id":3,"noted":true,"phase":"ended","session_id":"s","since":1}`; got != want {
+			t.Errorf("told that the kernel is another one, got %s", got)
+		}
 	})
 }
 

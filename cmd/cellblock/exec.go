@@ -151,10 +151,9 @@ func (o execOptions) cell(ctx context.Context, c *client.Client, live *liveOutpu
 		if err := o.print(ctx, c, result, live, stderr); err != nil {
 			return session, err
 		}
-		var cell unfinished
-		cell, more = stillRunning(result)
+		cell := aboutCell(result)
 		session = cell.SessionID
-		if more = more && !result.IsError; more { // an error: the server stops
+		if more = cell.goesOn() && !result.IsError; more { // an error: the server stops
 			result, err = cell.readOn(ctx, c)
 		}
 	}

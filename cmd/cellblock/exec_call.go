@@ -51,35 +51,41 @@ func whatOfCell(ctx context.Context, session string, err error) error {
 	return err
 }
 
-// unfinished is the cell that a result is about, when it has not ended.
-type unfinished struct {
+// about is the cell that a result is about.
+type about struct {
 	SessionID   string `json:"session_id"`
 	ExecutionID int    `json:"execution_id"`
 	Phase       string `json:"phase"`
 	Since       int    `json:"since"`
+	// Noted tells that the result's first block is the server's own.
+	Noted bool `json:"noted"`
 }
 
-// stillRunning returns the cell that a result tells only a part of, and whether it does.
-func stillRunning(result *mcp.CallToolResult) (u unfinished, ok bool) {
+// aboutCell reads what a result tells programs; it is zero where that is nothing.
+func aboutCell(result *mcp.CallToolResult) about {
 	if result.Meta == nil {
-		return u, false
+		return about{}
 	}
+	var a about
 	raw, err := json.Marshal(result.Meta.AdditionalFields[mcpserver.ExecutionMeta])
-	if err != nil || json.Unmarshal(raw, &u) != nil {
-		return u, false
+	if err != nil || json.Unmarshal(raw, &a) != nil {
+		return about{}
 	}
-	return u, u.Phase == "queued" || u.Phase == "running"
+	return a
 }
+
+// goesOn tells whether the result tells only a part of its cell.
+func (a about) goesOn() bool { return a.Phase == "queued" || a.Phase == "running" }
 
 // readOn waits for more of the cell. When ctx ends first, the cell is stopped: nobody waits for it any more.
-func (u unfinished) readOn(ctx context.Context, c *client.Client) (*mcp.CallToolResult, error) {
+func (a about) readOn(ctx context.Context, c *client.Client) (*mcp.CallToolResult, error) {
 	result, err := callTool(ctx, c, "get_execution", map[string]any{
-		"session_id": u.SessionID, "execution_id": u.ExecutionID, "since": u.Since, "wait_seconds": execWait.Seconds(),
+		"session_id": a.SessionID, "execution_id": a.ExecutionID, "since": a.Since, "wait_seconds": execWait.Seconds(),
 	})
 	if ctx.Err() != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptWait)
 		defer cancel()
-		_, _ = callTool(late, c, "interrupt_session", map[string]any{"session_id": u.SessionID}) // ctx's error is the one to tell
+		_, _ = callTool(late, c, "interrupt_session", map[string]any{"session_id": a.SessionID}) // ctx's error is the one to tell
 	}
 	return result, err
 }

@@ -18,8 +18,8 @@ import (
 	"cellblock/mcpserver"
 )
 
-func TestStillRunning(t *testing.T) {
-	about := func(fields any) *mcp.CallToolResult {
+func TestAboutCell(t *testing.T) {
+	with := func(fields any) *mcp.CallToolResult {
 		r := &mcp.CallToolResult{}
 		r.Meta = &mcp.Meta{AdditionalFields: map[string]any{mcpserver.ExecutionMeta: fields}}
 		return r
@@ -27,17 +27,17 @@ func TestStillRunning(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result *mcp.CallToolResult
-		want   unfinished
-		ok     bool
+		want   about
+		goesOn bool
 	}{
-		{"running", about(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "running", "since": 7.0}), unfinished{"s", 3, "running", 7}, true},
-		{"queued", about(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "queued", "since": 0.0}), unfinished{"s", 3, "queued", 0}, true},
-		{"ended", about(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "ended", "since": 7.0}), unfinished{"s", 3, "ended", 7}, false},
-		{"an older server", &mcp.CallToolResult{}, unfinished{}, false},
-		{"something else", about("x"), unfinished{}, false},
+		{"running", with(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "running", "since": 7.0}), about{"s", 3, "running", 7, false}, true},
+		{"queued", with(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "queued", "since": 0.0}), about{"s", 3, "queued", 0, false}, true},
+		{"ended", with(map[string]any{"session_id": "s", "execution_id": 3.0, "phase": "ended", "since": 7.0, "noted": true}), about{"s", 3, "ended", 7, true}, false},
+		{"an older server", &mcp.CallToolResult{}, about{}, false},
+		{"something else", with("x"), about{}, false},
 	} {
-		if got, ok := stillRunning(tt.result); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%s: %+v %v", tt.name, got, ok)
+		if got := aboutCell(tt.result); got != tt.want || got.goesOn() != tt.goesOn {
+			t.Errorf("%s: %+v %v", tt.name, got, got.goesOn())
 		}
 	}
 }
@@ -112,5 +112,27 @@ func TestStatusLineOutlivesAnImage(t *testing.T) {
 	err := o.print(t.Context(), nil, result, &liveOutput{w: io.Discard}, &stderr)
 	if err == nil || !strings.Contains(stderr.String(), "session a") {
 		t.Errorf("%v, printed %q", err, stderr.String())
+	}
+}
+
+// What the server says before a cell's output is not for the program that reads the output; what the cell prints like it is.
+func TestNotesAreNoOutput(t *testing.T) {
+	for name, noted := range map[string]bool{"the server's": true, "the cell's": false} {
+		t.Run(name, func(t *testing.T) {
+			result := mcp.NewToolResultText("Note: The kernel ended. Not back: what was done after cell 1" + restoringLater + ", background work.")
+			result.Content = append(result.Content, mcp.NewTextContent("[1, 2]"), mcp.NewTextContent("[session s · cell 2 · ok]"))
+			result.Meta = &mcp.Meta{AdditionalFields: map[string]any{mcpserver.ExecutionMeta: map[string]any{"session_id": "s", "noted": noted}}}
+			var stdout, stderr strings.Builder
+			if err := (execOptions{}).print(t.Context(), nil, result, &liveOutput{w: &stdout}, &stderr); err != nil {
+				t.Fatal(err)
+			}
+			const note = "Note: The kernel ended. Not back: what was done after cell 1, background work.\n"
+			if out, said := strings.Contains(stdout.String(), note), strings.Contains(stderr.String(), note); out == noted || said != noted {
+				t.Errorf("stdout %q, stderr %q", stdout.String(), stderr.String())
+			}
+			if !strings.HasSuffix(stdout.String(), "[1, 2]\n") {
+				t.Errorf("stdout %q", stdout.String())
+			}
+		})
 	}
 }

@@ -101,18 +101,21 @@ func after(lines []string, line string, gap bool) (rest []string, ok bool) {
 
 func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
 
-// print writes the result's blocks: text to stdout, images to files, the closing status line to stderr.
+// print writes the result's blocks: text to stdout, images to files, what the server says before and after to stderr.
 func (o execOptions) print(ctx context.Context, c *client.Client, result *mcp.CallToolResult, live *liveOutput, stderr io.Writer) (failed error) {
 	images := 0
 	for i, block := range result.Content {
 		switch b := block.(type) {
 		case mcp.TextContent:
 			text := strings.TrimRight(b.Text, "\n")
-			if i == len(result.Content)-1 {
+			switch {
+			case i == len(result.Content)-1:
 				fmt.Fprintln(stderr, ownClosing(text))
-				continue
+			case i == 0 && aboutCell(result).Noted:
+				fmt.Fprintln(stderr, ownNote(text))
+			default:
+				live.rest(ownNote(text))
 			}
-			live.rest(ownNote(text))
 		case mcp.ImageContent:
 			images++
 			if o.images != "" {

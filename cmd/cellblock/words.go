@@ -47,8 +47,11 @@ var commandWords = strings.NewReplacer(
 // toolOnly are tools that no command stands for.
 var toolOnly = regexp.MustCompile(`\b(interrupt_session|restart_session|restore_session|get_execution)\b`)
 
-// restoring is what a note on a new kernel advises models to do, and no command does.
-const restoring = ", or let restore_session run the earlier cells again"
+// restoring and restoringLater are what a note on a new kernel advises models to do, and no command does.
+const (
+	restoring      = ", or let restore_session run the earlier cells again"
+	restoringLater = " (restore_session runs that again)"
+)
 
 // ownHint is a hint of the server in the words of commands, without what only tools can do.
 func ownHint(hint string) string {
@@ -95,6 +98,6 @@ func ownNote(text string) string {
 	if !strings.HasPrefix(text, "Note: ") && !lateCells.MatchString(text) {
 		return text
 	}
-	text = strings.Replace(text, restoring, "", 1)
+	text = strings.Replace(strings.Replace(text, restoring, "", 1), restoringLater, "", 1)
 	return strings.Replace(text, "get_execution reads", "cellblock sessions show reads", 1)
 }
