@@ -20,6 +20,7 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/mcpserver"
+	"cellblock/sessions"
 )
 
 // sessionRow is a session as list_sessions describes it; one that has ended, as the list of resources does.
@@ -135,7 +136,7 @@ func printSessions(w io.Writer, rows []sessionRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "SESSION\tLANGUAGE\tPROFILE\tIMAGE\tSTATE\tCELLS\tUSED\tENDS")
 	for _, r := range rows {
-		state, cells := r.State, "-"
+		state, cells := sessions.State(r.State).Plain(), "-"
 		if r.BusySeconds > 0 {
 			state += " for " + words.Span(time.Duration(r.BusySeconds)*time.Second)
 		}

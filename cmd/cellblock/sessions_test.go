@@ -19,6 +19,7 @@ func TestTables(t *testing.T) {
 	if err := printSessions(&b, []sessionRow{
 		{ID: "a", Language: "python", Profile: "lab", Image: "ml", State: "busy", BusySeconds: 90.4, Queue: 2, Executions: 7, LastUsed: ago(3 * time.Minute), Ends: ago(-5*time.Hour - time.Minute)},
 		{ID: "b", Language: "python", State: "ended", Executions: 1, LastUsed: ago(2 * time.Hour), Ended: ago(time.Hour), Why: "the session was closed"},
+		{ID: "idle", Language: "python", State: "culled", Executions: 1},
 		{ID: "longer", State: "ended"},
 	}); err != nil {
 		t.Fatal(err)
@@ -26,6 +27,7 @@ func TestTables(t *testing.T) {
 	if want := `SESSION   LANGUAGE   PROFILE   IMAGE   STATE                       CELLS   USED        ENDS
 a         python     lab       ml      busy for 1 min, 2 waiting   7       3 min ago   in 5 h
 b         python     -         -       ended                       1       2 h ago     60 min ago
+idle      python     -         -       stopped                     1       -           -
 longer    -          -         -       ended                       -       -           -
 `; b.String() != want {
 		t.Errorf("got\n%s", b.String())

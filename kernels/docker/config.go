@@ -72,8 +72,6 @@ type Config struct {
 	// UID and GID are who kernels run as when the server is root. 0 means DefaultUID. A server that is not root runs them
 	// as itself.
 	UID, GID int
-	// Runtime is the OCI runtime ("runsc", "kata") of kernels whose Spec names none; empty means the engine's default.
-	Runtime string
 	// MountRoots are the folders of this host below which all mounts of kernels must lie.
 	MountRoots []string
 	// Images are the images that Health asks for.

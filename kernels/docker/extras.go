@@ -61,7 +61,7 @@ var _ kernels.Allower = (*Provisioner)(nil)
 
 // extras checks what a Spec wants of this host, and of the engine.
 func (p *Provisioner) extras(ctx context.Context, e *engine, spec kernels.Spec) (x extras, err error) {
-	if x.runtime, err = e.runtime(ctx, cmp.Or(spec.Runtime, p.cfg.Runtime)); err != nil {
+	if x.runtime, err = e.runtime(ctx, spec.Runtime); err != nil {
 		return x, err
 	}
 	if x.mounts, err = p.hostMounts(ctx, e, spec.Mounts); err != nil {

@@ -11,9 +11,9 @@ import (
 	"cellblock/sessions"
 )
 
-func benchStore(b *testing.B, durable bool) (*Store, sessions.SessionRef) {
+func benchStore(b *testing.B) (*Store, sessions.SessionRef) {
 	b.Helper()
-	s, err := Open(b.Context(), Options{Folder: b.TempDir(), Durable: durable, Logger: slog.New(slog.DiscardHandler)})
+	s, err := Open(b.Context(), Options{Folder: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,17 +39,13 @@ func line() kernels.Output {
 
 // BenchmarkOne is what a cell with one output waits for: that output on disk.
 func BenchmarkOne(b *testing.B) {
-	for name, durable := range map[string]bool{"normal": false, "durable": true} {
-		b.Run(name, func(b *testing.B) {
-			s, ref := benchStore(b, durable)
-			outputs := []kernels.Output{line()}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				if err := s.Commit(context.Background(), ref, sessions.OutputsKept{Number: 1, First: i, Outputs: outputs}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	s, ref := benchStore(b)
+	outputs := []kernels.Output{line()}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := s.Commit(context.Background(), ref, sessions.OutputsKept{Number: 1, First: i, Outputs: outputs}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -57,7 +53,7 @@ func BenchmarkOne(b *testing.B) {
 func BenchmarkCell(b *testing.B) {
 	for name, first := range map[string]int{"short": 4, "long": 2} {
 		b.Run(name, func(b *testing.B) {
-			s, ref := benchStore(b, false)
+			s, ref := benchStore(b)
 			outputs := []kernels.Output{line()}
 			b.ReportAllocs()
 			for n := 2; b.Loop(); n++ {
@@ -81,7 +77,7 @@ func BenchmarkCell(b *testing.B) {
 
 // BenchmarkFlood is 10,000 small outputs in batches of 500.
 func BenchmarkFlood(b *testing.B) {
-	s, ref := benchStore(b, false)
+	s, ref := benchStore(b)
 	batch := make([]kernels.Output, 500)
 	for i := range batch {
 		batch[i] = line()
@@ -100,7 +96,7 @@ func BenchmarkFlood(b *testing.B) {
 
 // BenchmarkSideBySide is one output each of many sessions at once: they share transactions.
 func BenchmarkSideBySide(b *testing.B) {
-	s, _ := benchStore(b, false)
+	s, _ := benchStore(b)
 	var next atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(32)
@@ -117,7 +113,7 @@ func BenchmarkSideBySide(b *testing.B) {
 
 // BenchmarkReadBack reads 10,000 outputs.
 func BenchmarkReadBack(b *testing.B) {
-	s, ref := benchStore(b, false)
+	s, ref := benchStore(b)
 	all := make([]kernels.Output, 10_000)
 	for i := range all {
 		all[i] = line()

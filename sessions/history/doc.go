@@ -10,7 +10,7 @@
 // log is forced to the disk when it is folded into the database, every few hundred kilobytes, behind a commit (checkpoint.go). A host that loses its power may
 // therefore lose the last moments, in whole commits, from the end; it never finds a damaged database. FULL would force
 // the log at every commit, which costs a cell between one and twenty milliseconds more, depending on the disk, to keep
-// the history of kernels whose variables the same loss of power has taken. Options.Durable asks for it.
+// the history of kernels whose variables the same loss of power has taken.
 //
 // A large output's file is written aside, forced to the disk, renamed into place, and its folder forced, before the row
 // that names it is committed. So a row never names a file that is not there, even after a loss of power. The other way

@@ -28,7 +28,7 @@ func old(t *testing.T, version int) (folder string, large kernels.Output) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := connect(filepath.Join(folder, FileName), 1, pragmasFor(false), "immediate")
+	db, err := connect(filepath.Join(folder, FileName), 1, pragmas, "immediate")
 	if err != nil {
 		t.Fatal(err)
 	}

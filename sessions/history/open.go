@@ -31,8 +31,6 @@ type Options struct {
 	Alive func(slot string) bool
 	// Address is where another slot's server is reached, "" where that is not known. Nil means that none's is.
 	Address func(slot string) string
-	// Durable forces every commit to the disk, so that a loss of power takes nothing either; see the package comment.
-	Durable bool
 	// MaxAge is how long outputs are kept; code and status stay rowsFactor times as long. MaxBytes bounds what the history
 	// takes on the disk: beyond it the oldest outputs go, and then the oldest cells. 0 is no limit.
 	MaxAge   time.Duration
@@ -94,7 +92,7 @@ func open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	left := logLeft(path)
-	write, err := connect(path, 1, pragmasFor(o.Durable), "immediate")
+	write, err := connect(path, 1, pragmas, "immediate")
 	if err != nil {
 		return nil, err
 	}
@@ -150,17 +148,11 @@ func start(ctx context.Context, o Options, path string, write *sql.DB) (*Store, 
 	return s, nil
 }
 
-// pragmasFor returns how the writing connection is set up. That for auto_vacuum takes effect only in a new database, and before
+// pragmas are how the writing connection is set up. That for auto_vacuum takes effect only in a new database, and before
 // anything else is done to it: deleted history can then be given back to the disk a piece at a time. What is deleted is overwritten.
-func pragmasFor(durable bool) []string {
-	synchronous := "synchronous(normal)"
-	if durable {
-		synchronous = "synchronous(full)"
-	}
-	return []string{
-		fmt.Sprintf("busy_timeout(%d)", patience), "auto_vacuum(incremental)", "journal_mode(wal)", synchronous, "foreign_keys(1)", "secure_delete(1)",
-		"journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
-	}
+var pragmas = []string{
+	fmt.Sprintf("busy_timeout(%d)", patience), "auto_vacuum(incremental)", "journal_mode(wal)", "synchronous(normal)", "foreign_keys(1)",
+	"secure_delete(1)", "journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
 }
 
 // connect opens at most n connections to the database and sees to it that one works.

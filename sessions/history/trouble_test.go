@@ -127,7 +127,7 @@ func TestNewerAndOlderDatabases(t *testing.T) {
 		t.Errorf("this program's own version: %v", err)
 	}
 
-	db, err := connect(filepath.Join(f.path, FileName), 1, pragmasFor(false), "immediate")
+	db, err := connect(filepath.Join(f.path, FileName), 1, pragmas, "immediate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestNewerAndOlderDatabases(t *testing.T) {
 // Whoever brings a history up to date is told, as there is no simple way back; nobody else is.
 func TestANewFormIsTold(t *testing.T) {
 	folder := t.TempDir()
-	db, err := connect(filepath.Join(folder, FileName), 1, pragmasFor(false), "immediate")
+	db, err := connect(filepath.Join(folder, FileName), 1, pragmas, "immediate")
 	if err != nil {
 		t.Fatal(err)
 	}
