@@ -67,6 +67,9 @@ func TestBashCells(t *testing.T) {
 		// What ends the shell ends no more than that.
 		{"exit 5", "", "5"},
 		{"f 3; pwd", "f 3 1\n/tmp\n", ""},
+		{"shopt -s extglob", "", ""},
+		{"name=n; g() { [[ $1 == @(a|b) ]] && echo $name; }; alias g='g a'; set -- b; exit", "", ""},
+		{"g; echo $1; unalias g; g b; shopt -u extglob; unset -f g", "n\nb\nn\n", ""},
 		{"set -euo pipefail; a=([2]=b); false; echo never", "", "1"},
 		{"f ${a[2]}; echo after", "f b 1\nafter\n", ""},
 		{"kill -KILL $$", "", "the shell was killed by signal 9: variables, functions and directory are lost, files are kept; a new one is there for the next cell"},

@@ -3,7 +3,8 @@
 The shell reads its commands from a pipe. A cell is a file that it sources, with nothing on standard input; the next command
 writes the mark with the status. An interactive shell survives interrupts, which end what it runs, loops of its own too.
 
-A shell that ends (`exit`, or a command that fails under `set -e`) leaves what it knows to the next one.
+A shell that ends (`exit`, or a command that fails under `set -e`) leaves what it knows to the next one. So does a kernel that is to
+be stopped, in a file.
 """
 
 import json
@@ -14,10 +15,13 @@ import shutil
 import subprocess
 import tempfile
 
+import known
 from terminal import App, Failure, TerminalKernel
 
 VARIABLES = "application/vnd.cellblock.variables+json"
 MOST_VARIABLES = 500
+MOST_TOLD = 20  # names of what is not saved, or not back
+LONGEST = 60  # characters of such a name
 MOST_ASKED = 20  # times that a cell may read what nobody answers
 
 # Nobody sits at the prompt: a cell's own is taken back behind the cell, and before each prompt, which an interrupt leads to at once.
@@ -26,21 +30,36 @@ QUIET = "{ __cellblock_quiet %s; } >/dev/null 2>&1"
 
 # What a shell runs first. "read" says why it gets nothing where it reads what a cell has for its input, and ends what asks again and
 # again. What else waits for a person, "more", is a program of ours (bin/more), so that programs that a cell starts have it, too.
+#
+# __cellblock_save writes what the shell knows to a file, behind its traps, which a function does not see: keys and declarations between
+# NULs. A subshell does, with other options than the cells may have set.
+SAVE = 'builtin trap -p >|%s; __cellblock_save %s "$@"'
 OURS = {"__cellblock_quiet", "__cellblock_save", "read"}
 SETUP = r"""
 set +o history; history -c; unset HISTFILE; unset MAILCHECK; shopt -u checkwinsize; export -n PS1 PS2
 __cellblock_save() {
-  local name names
-  { builtin printf 'cd -- %q\n' "$PWD"
-    names=$(compgen -A variable)
-    for name in $names; do
-      case $name in name|names|BASHOPTS|BASHPID|BASH_*|BASH|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|OLDPWD|PIPESTATUS|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_) ;;
-      *) declare -p "$name" | sed '1s/^declare \(-[a-zA-Z-]*\)/declare -g \1/' ;; esac
-    done
-    declare -f; alias -p; shopt -p
-  } >STATE.new 2>/dev/null && command mv STATE.new STATE
-}
-trap __cellblock_save EXIT
+  ( builtin trap - DEBUG ERR RETURN
+    { builtin printf '\0options\0'; builtin shopt -p; builtin set +o
+      builtin set +eu
+      builtin printf '\0mask\0'; builtin umask -p
+      builtin printf '\0directory\0cd -- %q' "$PWD"
+      builtin printf '\0arguments\0set --'; (( $# == 1 )) || builtin printf ' %q' "${@:2}"
+      builtin mapfile -t __cellblock_names < <(builtin compgen -A function)
+      for __cellblock_name in "${__cellblock_names[@]}"; do
+        builtin printf '\0function %s\0' "$__cellblock_name"; builtin declare -pf -- "$__cellblock_name"
+      done
+      builtin mapfile -t __cellblock_names < <(builtin compgen -A variable)
+      for __cellblock_name in "${__cellblock_names[@]}"; do
+        builtin printf '\0variable %s\0' "$__cellblock_name"; builtin declare -p -- "$__cellblock_name"
+      done
+      for __cellblock_name in "${!BASH_ALIASES[@]}"; do
+        builtin printf '\0alias %s\0' "$__cellblock_name"; builtin alias -- "$__cellblock_name"
+      done
+      builtin printf '\0end\0'
+    } >>"$1"
+  ) || builtin true
+} 2>/dev/null
+trap SAVE_STATE EXIT
 __cellblock_quiet() {
   builtin unset -v PROMPT_COMMAND
   builtin declare -g __cellblock_asked=0 PS0= PS1= PS2= PROMPT_COMMAND=BEFORE_PROMPT || builtin true # one may be readonly
@@ -63,6 +82,10 @@ read() {
 """
 
 
+def saving(path):
+    return SAVE % (shlex.quote(path), shlex.quote(path))
+
+
 class BashKernel(TerminalKernel):
     implementation = "cellblock-bash"
     language = "bash"
@@ -78,14 +101,15 @@ class BashKernel(TerminalKernel):
             "codemirror_mode": "shell", "pygments_lexer": "bash",
         }
         super().__init__(**kwargs)
-        self.known = set(self.names())
+        self.saved = os.path.join(os.getcwd(), ".cellblock-variables")  # the next kernel starts there, too
+        self.first = self.known()
 
     def launch(self):
         env = dict(os.environ, PS1="", PS2="", TERM="dumb", PAGER="cat", GIT_PAGER="cat", MANPAGER="cat", SYSTEMD_PAGER="")
         env["PATH"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin") + ":" + env.get("PATH", os.defpath)
         env.pop("PYTHONUNBUFFERED", None)
         self.program.start([self.bash, "--noprofile", "--norc", "--noediting", "-i"], env)
-        setup = SETUP.replace("STATE", shlex.quote(self.state)).replace("BEFORE_PROMPT", shlex.quote(QUIET % 0))
+        setup = SETUP.replace("SAVE_STATE", shlex.quote(saving(self.state))).replace("BEFORE_PROMPT", shlex.quote(QUIET % 0))
         setup = setup.replace("MOST_ASKED", str(MOST_ASKED))
         self.program.write(setup.encode() + b"\n")
 
@@ -130,10 +154,12 @@ class BashKernel(TerminalKernel):
         """Starts another shell after the last has ended, with what that knew."""
         status, how = self.program.ended(), self.program.how_it_ended(run)
         self.launch()
-        if not os.path.exists(self.state):
+        left = known.read(self.state)
+        if left is None:
             lost = "variables, functions and directory are lost, files are kept"
             raise Failure("ShellEnded", f"the shell {how}: {lost}; a new one is there for the next cell")
-        self.hidden(f"source {shlex.quote(self.state)} 2>/dev/null; rm -f {shlex.quote(self.state)}")
+        os.unlink(self.state)
+        self.take_over({key: text for key, text in self.news(left).items() if known.kind(key) != "option"})  # `set -e` would end it again
         if not run.begun:
             raise Failure("ShellEnded", f"the shell {how}; a new one has its variables, functions and directory")
         if status != 0:
@@ -142,14 +168,75 @@ class BashKernel(TerminalKernel):
 
     # What there is.
 
+    def known(self):
+        """What the shell knows now."""
+        path = os.path.join(self.dir, "known")
+        self.hidden(saving(path))
+        found = known.read(path)
+        if found is None:
+            raise Failure("ShellEnded", "the shell was interrupted, or has ended")
+        os.unlink(path)
+        return found
+
+    def news(self, found):
+        """What of it cells have made so. What an image or the kernel brings, another one may bring otherwise."""
+        gone = {key: known.unset(key) for key in self.first.keys() - found.keys() if known.kind(key) == "variable"}
+        return gone | {key: text for key, text in found.items() if self.first.get(key) != text}
+
+    def take_over(self, found):
+        self.hidden(known.taken_over(found))
+
+    def descriptors(self):
+        """Those that cells have opened and numbered: Bash has its own from 10 on."""
+        return [number for number in os.listdir(f"/proc/{self.program.process.pid}/fd") if "3" <= number <= "9" and len(number) == 1]
+
+    def evaluate(self, expression):
+        answer = {"cellblock.variables": self.variables, "cellblock.save": self.save, "cellblock.load": self.load}.get(expression)
+        if answer is None:
+            text = self.hidden(f"builtin printf '%s' {expression} >/dev/tty").decode(errors="backslashreplace")
+            return {"text/plain": text}
+        try:
+            return {VARIABLES: json.dumps(answer()), "text/plain": "variables"}
+        except Failure:
+            raise
+        except Exception as error:  # the disk is full, say, or somebody else has written the file: there must be an answer
+            raise Failure(type(error).__name__, str(error)) from error
+
+    def save(self):
+        found = self.news(self.known())
+        kept = {key: text for key, text in found.items() if known.kind(key) in known.KINDS}
+        left = [known.label(key) for key in found.keys() - kept.keys()]
+        left += [f"{number} (open descriptor)" for number in self.descriptors()]
+        if kept:
+            self.write({"known": kept, "left": sorted(left)})
+        return {"saved": len(kept)}
+
+    def write(self, content):
+        new = self.saved + ".new"
+        try:
+            with open(new, "w") as f:
+                json.dump(content, f)
+            os.replace(new, self.saved)
+        finally:
+            if os.path.lexists(new):
+                os.unlink(new)
+
+    def load(self):
+        # The file goes before it is read: a shell that dies of it is not the first of many.
+        with open(self.saved) as f:
+            os.unlink(self.saved)
+            content = json.load(f)
+        self.take_over(content["known"])
+        now = self.known()
+        lost = [known.label(key) for key, text in content["known"].items() if not known.same(text, now.get(key, known.unset(key)))]
+        left = [name[:LONGEST] for name in content["left"] + lost]
+        return {"back": len(content["known"]) - len(lost), "left": left[:MOST_TOLD], "more": len(left[MOST_TOLD:]), "why": ""}
+
     def names(self):
         return self.hidden("compgen -A variable >/dev/tty").decode(errors="replace").split()
 
-    def evaluate(self, expression):
-        if expression != "cellblock.variables":
-            text = self.hidden(f"builtin printf '%s' {expression} >/dev/tty").decode(errors="backslashreplace")
-            return {"text/plain": text}
-        names = [n for n in self.names() if n not in self.known and not re.match(r"BASH|COMP_|_$|__cellblock|PIPESTATUS$|OLDPWD$", n)]
+    def variables(self):
+        names = [n for n in self.names() if f"variable {n}" not in self.first and not known.ITS_OWN.fullmatch(n) and n != "OLDPWD"]
         listed = names[-MOST_VARIABLES:]
         functions = self.hidden("declare -F >/dev/tty").decode(errors="replace").split("\n")
         entries = [self.describe(name) for name in listed]
@@ -157,8 +244,7 @@ class BashKernel(TerminalKernel):
             name = line.rpartition(" ")[2]
             if name and name not in OURS:
                 entries.append({"name": name, "type": "function"})
-        answer = {"variables": entries, "more": len(names) - len(listed)}
-        return {VARIABLES: json.dumps(answer), "text/plain": f"{len(entries)} variables"}
+        return {"variables": entries, "more": len(names) - len(listed)}
 
     def describe(self, name):
         text = self.hidden(f"declare -p {name} >/dev/tty 2>/dev/null", most=4096).decode(errors="backslashreplace").rstrip("\n")
