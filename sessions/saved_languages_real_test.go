@@ -113,3 +113,51 @@ func TestRealBashSavesNothingOfItsOwn(t *testing.T) {
 		t.Errorf("it is told %s", told)
 	}
 }
+
+// What cells have in memory is there again, what it shares it shares; what would come back as something else is left, by its name.
+func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	f := newForgetful(t, spec, filepath.Join(folder, "kernelspecs", "javascript"), folder)
+	f.run(t, strings.Join([]string{
+		`fs.mkdirSync('sub'); fs.writeFileSync('sub/own.mjs', 'export const list = [1]; export default () => list.length')`,
+		`process.chdir('sub'); process.env.MINE = '$(mine)'`,
+	}, "\n"))
+	f.run(t, strings.Join([]string{
+		`import size, { list } from './own.mjs'; list.push(2)`, `import * as own from './own.mjs'`,
+		`const { join } = require('path'), events = require('events'), env = process.env`,
+		`let n = 1, big = 10n, none, text = '"); globalThis.ran = 1; ("\n', re = /a+/g, day = new Date(5)`,
+		`const data = { a: [1, { b: -0 }] }, alias = data, map = new Map([[data, new Set([data.a])]]), rows = Array.from({ length: 500 }, (_, i) => i)`,
+		`data.self = data; rows.columns = data; const bytes = Buffer.from('hey'), numbers = new Float64Array([1.5])`,
+		`function add(a) {`, `  return a + n`, `}`,
+		`const plus = add, times = x => x * n, named = async () => await add(1)`,
+		`await 0; const later = x => [x, n]; function* upTo() { yield n }`,
+	}, "\n"))
+	f.run(t, strings.Join([]string{
+		`class Point { constructor() { this.x = 1 } }`,
+		`const p = new Point(), points = [p], api = { go() {} }, up = (() => { let c = 0; return () => ++c })(), mine = () => this, bound = add.bind(null)`,
+		`const told = []; const proxy = new Proxy({}, { get() { told.push(1) }, ownKeys() { told.push(2); return [] } }), lazy = { get x() { told.push(3) } }`,
+		`Object.defineProperty(globalThis, 'got', { get() { told.push(4) }, configurable: true }); add.calls = undefined; delete add.calls; function counts() {}; counts.n = 1`,
+		`const { m } = { m() { return 1 } }, typed = Object.assign([...rows], { p }), open = fs.createReadStream('own.mjs'); function strict() { 'use strict' }`,
+		`const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
+	}, "\n"))
+	f.culled(t)
+	text, told := f.run(t, strings.Join([]string{
+		`n = 10`,
+		`console.log(size(), own.default === size, list, join('a', 'b'), events === require('events'), env === process.env, process.env.MINE, process.cwd(), fs.readdirSync('/workspace'))`,
+		`console.log(big, none, text.length, typeof ran, re, day.getTime(), Object.is(data.a[1].b, -0), data.self === alias, map.get(data).has(data.a), rows.length, rows.columns === data, bytes, numbers)`,
+		`console.log(add(1), plus === add, times(2), times.name, await named(), later(1), [...upTo()], told)`,
+		`try { add(Symbol()) } catch (error) { console.log(error.stack.split('\n')[1].trim()) }`,
+		`const data = 1; console.log(['Point', 'p', 'up', 'proxy', 'lazy', 'got', 'deep'].filter(name => name in globalThis))`,
+	}, "\n"))
+	want := "1 true [ 1, 2 ] a/b true true $(mine) /workspace/sub [ 'sub' ]\n" +
+		"10n undefined 27 undefined /a+/g 5 true true true 500 true <Buffer 68 65 79> Float64Array(1) [ 1.5 ]\n" +
+		"11 true 20 times 11 [ 1, 10 ] [ 10 ] []\nat add (/saved/add.js:2:12)\n[]\n"
+	if text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	left := "Not back: Point (class), p (Point), points (Array: Point in it), api (Object: function in it), up (function: a closure), mine (function), " +
+		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), strict (function), got (accessor), deep (Object), background"
+	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
+		t.Errorf("it is told %s", told)
+	}
+}

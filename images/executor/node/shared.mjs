@@ -13,6 +13,8 @@ export const MOST_UNSENT = 8 << 20
 export const INTERRUPT = 'cellblock interrupt'
 export const VARIABLES = 'cellblock variables'
 export const RUN = 'cellblock run'
+export const SAVE = 'cellblock save'
+export const LOAD = 'cellblock load'
 
 // strip takes the types out of TypeScript, with amaro's transformSync: every line and column stays where it is, unless something is code
 // besides, an enum, for example. Then lines may move, as the map tells.

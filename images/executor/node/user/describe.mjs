@@ -29,7 +29,12 @@ function functionText(value, detail) {
 
 // described is what the server evaluates to get the session's variables.
 export function described() {
-  return { [DISPLAY]: () => ({ [VARIABLES]: JSON.stringify(variables()), 'text/plain': 'variables' }) }
+  return answer(variables())
+}
+
+// answer is what the value of an expression has the server read.
+export function answer(content) {
+  return { [DISPLAY]: () => ({ [VARIABLES]: JSON.stringify(content), 'text/plain': 'variables' }) }
 }
 
 function variables() {
@@ -54,7 +59,7 @@ function about(found) {
   }
 }
 
-function typeName(value) {
+export function typeName(value) {
   if (value === null) return 'null'
   if (isProxy(value)) return 'Proxy'
   if (typeof value === 'function') return /^class\b/.test(source.call(value)) ? 'class' : 'function'

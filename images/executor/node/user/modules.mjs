@@ -2,17 +2,20 @@
 // folders of NODE_PATH, also what is imported.
 import { createRequire } from 'node:module'
 import { existsSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import vm from 'node:vm'
-import { Object, String, SyntaxError, process } from './intrinsics.mjs'
+import { Map, Object, String, SyntaxError, process } from './intrinsics.mjs'
 import { followTypeScript, requireTypeScript } from './typescript.mjs'
 
+const ours = createRequire(import.meta.url)
 const loader = vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
 
 export class Modules {
   #directory = null
+  #place // the folder that code seems to be in
   #importers = []
+  #imported = new Map() // what cells have imported, and how: {specifier, name, attributes}
 
   constructor() {
     // That the loader is experimental is for us to know.
@@ -31,7 +34,7 @@ export class Modules {
   // beAt makes a file the one that code seems to be in, until the next cell begins.
   beAt(file) {
     this.#directory = null
-    const directory = dirname(file)
+    const directory = this.#place = dirname(file)
     const require = createRequire(file)
     process.argv[1] = file // by which scripts find out whether they were called, or imported
     const module = { exports: {}, id: '.', filename: file, path: directory, children: [], paths: require.resolve.paths('x') ?? [], require }
@@ -47,14 +50,25 @@ export class Modules {
   // name that is not there for a type's, of which TypeScript leaves nothing.
   async import(specifier, wanted, attributes, lenient) {
     const module = await this.#load(specifier, attributes && { with: attributes })
+    const place = /^\.\.?\//.test(specifier) ? resolve(this.#place, specifier) : specifier
     return wanted.map(name => {
-      if (name === '*') return module
-      if (name in module) return module[name]
-      // Of a CommonJS module Node does not know all names before it has run.
-      if (module.default != null && name in Object(module.default)) return module.default[name]
-      if (lenient) return undefined
-      throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`)
+      const part = partOf(module, name)
+      if (!part && !lenient) throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`)
+      if (part) this.#imported.set(part.value, { specifier: place, name, attributes })
+      return part?.value
     })
+  }
+
+  // imported are the parts of modules that cells have imported, each with what again() finds it by.
+  imported() {
+    return this.#imported
+  }
+
+  // again is a part of a module, by how a cell has imported it, or by the file that was required.
+  async again({ specifier, name, attributes, file, member }) {
+    if (file === undefined) return (await this.import(specifier, [name], attributes))[0]
+    const module = ours(file)
+    return member === undefined ? module : module[member]
   }
 
   async #load(specifier, options) {
@@ -70,6 +84,14 @@ export class Modules {
     }
     throw first
   }
+}
+
+// partOf returns {value}, or undefined where a module has no such part.
+function partOf(module, name) {
+  if (name === '*') return { value: module }
+  if (name in module) return { value: module[name] }
+  // Of a CommonJS module Node does not know all names before it has run.
+  if (module.default != null && name in Object(module.default)) return { value: module.default[name] }
 }
 
 // nodePath are files in the folders that modules of NODE_PATH can be imported from.

@@ -4,11 +4,11 @@ import { Session } from 'node:inspector'
 import { resolve } from 'node:path'
 import { isPromise } from 'node:util/types'
 import vm from 'node:vm'
-import { INTERRUPT, RUN, VARIABLES } from '../shared.mjs'
+import { INTERRUPT, LOAD, RUN, SAVE, VARIABLES } from '../shared.mjs'
 import { asynchronous } from './background.mjs'
 import { installBuiltIns, isBuiltIn } from './builtins.mjs'
 import { cellContext } from './context.mjs'
-import { described, inspection } from './describe.mjs'
+import { answer, described, inspection } from './describe.mjs'
 import { bundle, installDisplay } from './display.mjs'
 import { Errors } from './errors.mjs'
 import { installInput } from './input.mjs'
@@ -17,6 +17,7 @@ import { Modules } from './modules.mjs'
 import { complete, rememberBuiltIns } from './names.mjs'
 import { installOutput } from './output.mjs'
 import { installPrograms } from './programs.mjs'
+import { load, save } from './saved.mjs'
 
 const then = Promise.prototype.then
 const nothing = () => {}
@@ -58,6 +59,8 @@ export class Runner {
     asynchronous({ cell: () => this.#cells.getStore() })
     install(INTERRUPT, cell => this.#interrupt(cell))
     install(VARIABLES, described)
+    install(SAVE, () => answer(save(this.#modules)))
+    install(LOAD, async () => answer(await load(this.#modules, (name, source) => this.#errors.remember(name, source))))
     install(RUN, path => this.#runFile(path))
     this.#modules.follow()
     rememberBuiltIns()
@@ -184,7 +187,9 @@ export class Runner {
         const shown = bundle(value)
         if (Object.keys(shown.data).length > 0) this.#publish(cell, 'execute_result', { ...shown, execution_count: cell.count })
       }
-      this.#done(cell, { status: 'ok', execution_count: cell.count, payload: [], user_expressions: this.#expressions(request.expressions) })
+      const done = answers => this.#done(cell, { status: 'ok', execution_count: cell.count, payload: [], user_expressions: answers })
+      if (Object.keys(request.expressions).length === 0) done({})
+      else then.call(this.#expressions(request.expressions), answers => cell === this.#current && done(answers))
     } catch (error) {
       this.#fail(cell, error)
     }
@@ -198,11 +203,11 @@ export class Runner {
   }
 
   // expressions evaluates what a request wants to know beside its code.
-  #expressions(expressions) {
+  async #expressions(expressions) {
     const answers = {}
     for (const name of Object.keys(expressions)) {
       try {
-        answers[name] = { status: 'ok', ...bundle(this.#script(`(${expressions[name]}\n)`, 'expression', 1).runInThisContext()) }
+        answers[name] = { status: 'ok', ...bundle(await this.#script(`(${expressions[name]}\n)`, 'expression', 1).runInThisContext()) }
       } catch (error) {
         answers[name] = { status: 'error', ...this.#errors.describe(error) }
       }
