@@ -31,7 +31,7 @@ func idleEnd(cfg sessions.Config, language string) string {
 	}
 	stay := "files stay"
 	if cfg.SavesVariables(language) {
-		stay = "files stay, what can be pickled comes back"
+		stay = "files stay, what can be saved comes back"
 	}
 	return " or " + words.Length(timeout) + " without use (" + stay + ")"
 }
