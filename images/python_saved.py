@@ -301,7 +301,8 @@ def take(file, head):
     except BaseException as error:  # what a user's class raises, too, or an interrupt
         why = f"{name_of(type(error))}: {error}"[:300]
     lost = head["names"][back:]
-    return {"back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
+    never = "what cells had set in libraries"
+    return {"never": never, "back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
 
 
 def show_figures():

@@ -58,6 +58,8 @@ type cameBack struct {
 	Left []string `json:"left"`
 	More int      `json:"more"`
 	Why  string   `json:"why"`
+	// Never is what in the language never comes back.
+	Never string `json:"never"`
 	// after is the cell after which they were saved, where others have run since; 0: none has. succeeded tells that one of those has.
 	after     int
 	succeeded bool
@@ -342,9 +344,12 @@ func (b cameBack) text(happened string, generation int, how bool) string {
 		happened = fmt.Sprintf("%s %s of them are back on a new kernel, generation %d, with files, until one could not be loaded: %s",
 			happened, words.Thousands(int64(b.Back)), generation, why)
 	default:
-		happened = fmt.Sprintf("%s They are back on a new kernel, generation %d, with imports and files", happened, generation)
+		happened = fmt.Sprintf("%s They are back on a new kernel, generation %d, and files are kept", happened, generation)
 	}
-	missing := "background work and what cells had set in libraries"
+	missing := "background work"
+	if b.Never != "" {
+		missing += " and " + clip(b.Never, 100)
+	}
 	if names := b.missing(); names != "" {
 		missing = names + ", " + missing
 	}
