@@ -80,7 +80,7 @@ func TestClientIsKeptWithTheCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, err := store.Executions(t.Context(), session.Ref, 1, 10)
+	cells, err := store.Executions(t.Context(), session.Ref, 1, 10, 0)
 	if err != nil || len(cells) != 2 {
 		t.Fatalf("%d cells, %v", len(cells), err)
 	}

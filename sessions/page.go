@@ -46,7 +46,7 @@ func (m *Manager) page(ctx context.Context, cells []*Execution, past StoredSessi
 		}
 	}
 	if past.Ref != 0 && len(infos) < limit {
-		stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit)
+		stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +61,9 @@ func (m *Manager) page(ctx context.Context, cells []*Execution, past StoredSessi
 }
 
 // ExecutionsFrom returns the cells of an owner's session with numbers from one on, oldest first and at most so many: those that Execution
-// returns, read at once. It is NotFound when there is no such session.
-func (m *Manager) ExecutionsFrom(ctx context.Context, o Owner, id string, from, limit int) ([]*Execution, error) {
+// returns, read at once, and none behind those whose code has so many bytes together that it had to be read; 0: however many. It is
+// NotFound when there is no such session.
+func (m *Manager) ExecutionsFrom(ctx context.Context, o Owner, id string, from, limit int, code int64) ([]*Execution, error) {
 	in := func(number int) bool { return number >= from && number < from+limit }
 	var all []*Execution
 	s, err := m.read(ctx, o, id)
@@ -80,8 +81,12 @@ func (m *Manager) ExecutionsFrom(ctx context.Context, o Owner, id string, from, 
 		return all, nil
 	}
 	past.Held = past.Held && err != nil // what this process's session has let go of has ended
-	stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit)
+	stored, err := m.cfg.Store.Executions(ctx, past.Ref, from, limit, code)
+	read := int64(0)
 	for _, e := range stored {
+		if read += int64(len(e.Code)); code > 0 && read >= code { // those in memory behind it come when one goes on
+			all = slices.DeleteFunc(all, func(known *Execution) bool { return known.number > e.Number })
+		}
 		if !in(e.Number) || slices.ContainsFunc(all, func(known *Execution) bool { return known.number == e.Number }) {
 			continue
 		}
@@ -106,7 +111,7 @@ func (m *Manager) FirstExecution(ctx context.Context, o Owner, id string) (first
 	if past.Ref == 0 {
 		return first, nil
 	}
-	stored, err := m.cfg.Store.Executions(ctx, past.Ref, 1, 1)
+	stored, err := m.cfg.Store.Executions(ctx, past.Ref, 1, 1, 0)
 	if len(stored) > 0 && (first == 0 || stored[0].Number < first) {
 		first = stored[0].Number
 	}

@@ -20,9 +20,9 @@ type shortened struct {
 	first, asked int // asked counts how often it was asked for cells
 }
 
-func (s *shortened) Executions(ctx context.Context, ref sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
+func (s *shortened) Executions(ctx context.Context, ref sessions.SessionRef, from, limit int, code int64) ([]sessions.StoredExecution, error) {
 	s.asked++
-	all, err := s.Memory.Executions(ctx, ref, max(from, s.first), limit)
+	all, err := s.Memory.Executions(ctx, ref, max(from, s.first), limit, code)
 	return slices.DeleteFunc(all, func(e sessions.StoredExecution) bool { return e.Number < s.first }), err
 }
 
@@ -86,7 +86,7 @@ func TestExecutionsFrom(t *testing.T) {
 		defer p.StopAll()
 		m := newOnTheWire(t, p, store)
 		defer shutdown(t, m)
-		if _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5); fault.KindOf(err) != fault.NotFound {
+		if _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5, 0); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("of no session: %v", err)
 		}
 		runCell(t, m, "s", "late 1m afterwards")
@@ -96,7 +96,7 @@ func TestExecutionsFrom(t *testing.T) {
 		last := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 1h"))
 		synctest.Wait()
 		check := func(when string, from, limit int, want ...int) []*sessions.Execution {
-			all, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", from, limit)
+			all, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", from, limit, 0)
 			numbers := []int{}
 			for _, e := range all {
 				one, err := m.Execution(t.Context(), sessions.Alice, "s", e.Number())
@@ -114,6 +114,10 @@ func TestExecutionsFrom(t *testing.T) {
 		check("a part in the store", 2, 3, 2, 3, 4)
 		check("a part in memory", 10, 2, 10, 11)
 		check("none", 12, 5)
+		some, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 2, 30, 2*int64(len("print x")))
+		if err != nil || len(some) != 2 || some[0].Number() != 2 || some[1].Number() != 3 {
+			t.Errorf("of much code %v were read, %v", some, err)
+		}
 		if before := lateTexts(all[0]); before != "" {
 			t.Errorf("there is late output already: %q", before)
 		}
@@ -151,7 +155,7 @@ func TestStoreThatCannotBeRead(t *testing.T) {
 	for what, ask := range map[string]func() error{
 		"FirstExecution": func() error { _, err := m.FirstExecution(t.Context(), sessions.Alice, "s"); return err },
 		"ExecutionPage":  func() error { _, err := m.ExecutionPage(t.Context(), sessions.Alice, "s", 1, 5); return err },
-		"ExecutionsFrom": func() error { _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5); return err },
+		"ExecutionsFrom": func() error { _, err := m.ExecutionsFrom(t.Context(), sessions.Alice, "s", 1, 5, 0); return err },
 		"Executions":     func() error { _, err := m.Executions(t.Context(), sessions.Alice, "s", 5); return err },
 		"Execution":      func() error { _, err := m.Execution(t.Context(), sessions.Alice, "s", 1); return err },
 		"Account":        func() error { _, err := m.Account(t.Context(), sessions.Alice, "s"); return err },

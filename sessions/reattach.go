@@ -138,7 +138,7 @@ func (s *session) lookForLeft(ctx context.Context) (l left, err error) {
 	if l.cells, err = store.Unended(ctx, s.past.Ref); err != nil {
 		return l, err
 	}
-	recent, err := store.Executions(ctx, s.past.Ref, max(1, s.past.Executions-maxRetained+1), maxRetained)
+	recent, err := store.Executions(ctx, s.past.Ref, max(1, s.past.Executions-maxRetained+1), maxRetained, 0)
 	for _, e := range recent {
 		if !e.Ended.IsZero() {
 			l.cells = append(l.cells, e)

@@ -60,9 +60,9 @@ type Store interface {
 	// Generations returns those of a session, oldest first.
 	Generations(ctx context.Context, session SessionRef) ([]StoredGeneration, error)
 
-	// Executions returns at most limit executions of a session, from a number on, oldest first. The newest page begins at
-	// StoredSession.Executions - limit + 1.
-	Executions(ctx context.Context, session SessionRef, from, limit int) ([]StoredExecution, error)
+	// Executions returns at most limit executions of a session, from a number on, oldest first, and none behind those whose code has so
+	// many bytes together; 0: however many. The newest page begins at StoredSession.Executions - limit + 1.
+	Executions(ctx context.Context, session SessionRef, from, limit int, code int64) ([]StoredExecution, error)
 
 	// Unended returns the executions of a session whose end nobody has written down, oldest first.
 	Unended(ctx context.Context, session SessionRef) ([]StoredExecution, error)

@@ -145,8 +145,13 @@ func scanExecution(row scanner) (e sessions.StoredExecution, err error) {
 }
 
 // Executions implements sessions.Store.
-func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, from, limit int) ([]sessions.StoredExecution, error) {
-	return collect(ctx, s.read, scanExecution, selectPage, session, from, max(limit, 0))
+func (s *Store) Executions(ctx context.Context, session sessions.SessionRef, from, limit int, code int64) ([]sessions.StoredExecution, error) {
+	read := int64(0)
+	enough := func(e sessions.StoredExecution) bool {
+		read += int64(len(e.Code))
+		return code > 0 && read >= code
+	}
+	return collectUntil(ctx, s.read, scanExecution, enough, selectPage, session, from, max(limit, 0))
 }
 
 // Unended implements sessions.Store.
@@ -181,6 +186,11 @@ func usage(ctx context.Context, db *sql.DB) (u sessions.Usage, err error) {
 
 // collect reads all rows of a query.
 func collect[T any](ctx context.Context, db *sql.DB, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	return collectUntil(ctx, db, scan, func(T) bool { return false }, query, args...)
+}
+
+// collectUntil reads the rows of a query up to one with which there are enough.
+func collectUntil[T any](ctx context.Context, db *sql.DB, scan func(scanner) (T, error), enough func(T) bool, query string, args ...any) ([]T, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, unread(err)
@@ -192,7 +202,9 @@ func collect[T any](ctx context.Context, db *sql.DB, scan func(scanner) (T, erro
 		if err != nil {
 			return nil, unread(err)
 		}
-		all = append(all, one)
+		if all = append(all, one); enough(one) {
+			return all, nil
+		}
 	}
 	return all, unread(rows.Err())
 }

@@ -245,7 +245,7 @@ func TestCodeAloneStaysWithinTheSize(t *testing.T) {
 			pass(time.Second)
 		}
 		pass(upkeepPause)
-		left, err := s.Executions(t.Context(), ref, 1, 100)
+		left, err := s.Executions(t.Context(), ref, 1, 100, 0)
 		if err != nil || len(left) < 10 || len(left) > 20 || left[len(left)-1].Number != 40 {
 			t.Errorf("%d cells are left, %v", len(left), err)
 		}

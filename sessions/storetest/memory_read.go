@@ -111,11 +111,16 @@ func (m *Memory) Images(context.Context) (map[string]time.Time, error) {
 }
 
 // Executions implements sessions.Store.
-func (m *Memory) Executions(_ context.Context, ref sessions.SessionRef, from, limit int) (all []sessions.StoredExecution, _ error) {
-	s := m.session(ref)
+func (m *Memory) Executions(_ context.Context, ref sessions.SessionRef, from, limit int, code int64) (all []sessions.StoredExecution, _ error) {
+	s, read := m.session(ref), int64(0)
 	for _, n := range slices.Sorted(maps.Keys(s.executions)) {
-		if n >= from && len(all) < limit {
-			all = append(all, s.executions[n].StoredExecution)
+		if n < from || len(all) >= limit {
+			continue
+		}
+		e := s.executions[n].StoredExecution
+		all = append(all, e)
+		if read += int64(len(e.Code)); code > 0 && read >= code {
+			break
 		}
 	}
 	return all, nil

@@ -162,10 +162,11 @@ func testPages(t *testing.T, p Processes) {
 	for n := 1; n <= 25; n++ {
 		commit(t, s, ref, queued(n))
 	}
-	for _, c := range []struct{ from, limit, first, count int }{
-		{1, 10, 1, 10}, {0, 3, 1, 3}, {-4, 2, 1, 2}, {16, 10, 16, 10}, {21, 10, 21, 5}, {26, 10, 0, 0}, {1, 0, 0, 0},
+	for _, c := range []struct{ from, limit, code, first, count int }{
+		{1, 10, 0, 1, 10}, {0, 3, 0, 1, 3}, {-4, 2, 0, 1, 2}, {16, 10, 0, 16, 10}, {21, 10, 0, 21, 5}, {26, 10, 0, 0, 0}, {1, 0, 0, 0, 0},
+		{1, 10, 1, 1, 1}, {11, 10, 14, 11, 2}, {11, 10, 15, 11, 3}, {11, 2, 15, 11, 2}, {11, 20, 1000, 11, 15}, // each has seven bytes
 	} {
-		got, err := s.Executions(t.Context(), ref, c.from, c.limit)
+		got, err := s.Executions(t.Context(), ref, c.from, c.limit, int64(c.code))
 		if err != nil || len(got) != c.count || c.count > 0 && (got[0].Number != c.first || got[0].Code != fmt.Sprintf("cell %d", c.first)) {
 			t.Errorf("from %d, %d: %+v, %v", c.from, c.limit, got, err)
 		}

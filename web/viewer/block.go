@@ -28,7 +28,7 @@ func (v *Viewer) cellViews(ctx context.Context, o sessions.Owner, id string, fro
 		return nil, err
 	}
 	b := block{v: v, owner: o, id: id, from: from, left: maxBlockBytes}
-	if b.executions, err = v.Sessions.ExecutionsFrom(ctx, o, id, from, to-from+1); err != nil {
+	if b.executions, err = v.Sessions.ExecutionsFrom(ctx, o, id, from, to-from+1, 0); err != nil {
 		return nil, err
 	}
 	return b.views(ctx, infos), ctx.Err()

@@ -41,7 +41,7 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 		var stored map[int][]string
 		var texts sync.WaitGroup // are read beside the cells, which takes as long
 		texts.Go(func() { stored = v.storedTexts(ctx, who.owner, info.ID, from, to) })
-		cells, err := v.Sessions.ExecutionsFrom(ctx, who.owner, info.ID, from, to-from+1)
+		cells, err := v.Sessions.ExecutionsFrom(ctx, who.owner, info.ID, from, to-from+1, 0)
 		texts.Wait()
 		if err != nil && ctx.Err() == nil {
 			return err

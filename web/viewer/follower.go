@@ -151,7 +151,7 @@ func (f *follower) skip(total int) {
 
 // recall remembers the cells before those that are told of: they may have late output.
 func (f *follower) recall(ctx context.Context) {
-	before, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top-keptCells+1, keptCells)
+	before, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top-keptCells+1, keptCells, 0)
 	if err != nil {
 		return // it hears of what comes now all the same
 	}
@@ -167,7 +167,7 @@ func (f *follower) look(ctx context.Context) error {
 		return err
 	}
 	if total > f.top {
-		fresh, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top+1, total-f.top)
+		fresh, err := f.v.Sessions.ExecutionsFrom(ctx, f.owner, f.id, f.top+1, total-f.top, 0)
 		if err != nil {
 			return err
 		}
