@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"math"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
@@ -45,62 +46,61 @@ func (s *Store) Outputs(ctx context.Context, session sessions.SessionRef, number
 	}
 }
 
+// selectOutput is what scanOutput reads.
+const selectOutput = `SELECT e.number, o.idx, o.seq, o.kind, o.time, o.size, o.body, o.blob
+	FROM executions e JOIN outputs o ON o.execution = e.id WHERE e.session = ?`
+
+// What outputs are looked for by: those of an execution, and those that a query asks for, behind one of them.
+const (
+	selectOutputs = selectOutput + " AND e.number = ? AND o.idx >= ? ORDER BY o.idx LIMIT ?"
+	selectFound   = selectOutput + ` AND e.number BETWEEN ? AND ? AND (e.number < ? OR o.idx < ?) AND ? IN ('', o.kind) AND o.size >= ?
+		ORDER BY e.number DESC, o.idx DESC LIMIT ?`
+)
+
 // page reads the next outputs from an index on, and tells whether there may be more.
 func (s *Store) page(ctx context.Context, session sessions.SessionRef, number, from int) (page []outputAt, more bool, err error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT o.idx, o.seq, o.kind, o.time, o.size, o.body, o.blob
-		FROM executions e JOIN outputs o ON o.execution = e.id
-		WHERE e.session = ? AND e.number = ? AND o.idx >= ? ORDER BY o.idx LIMIT ?`, session, number, from, pageRows)
-	if err != nil {
-		return nil, false, unread(err)
+	return s.outputs(ctx, pageRows, selectOutputs, session, number, from, pageRows)
+}
+
+// outputs reads a page of what a query finds, which has so many rows at most, and tells whether there may be more.
+func (s *Store) outputs(ctx context.Context, rows int, query string, args ...any) (page []outputAt, more bool, err error) {
+	size := int64(0)
+	full := func(o outputAt) bool {
+		size += o.size
+		return size >= pageBytes
 	}
-	defer rows.Close()
-	for size := int64(0); rows.Next(); {
-		row, err := scanOutput(rows)
-		if err != nil {
-			return nil, false, unread(err)
-		}
-		page = append(page, row)
-		if size += row.size; size >= pageBytes {
-			return page, true, nil
-		}
-	}
-	return page, len(page) == pageRows, unread(rows.Err())
+	page, err = collectUntil(ctx, s.read, scanOutput, full, query, args...)
+	return page, len(page) == rows || size >= pageBytes, err
 }
 
 func scanOutput(row scanner) (o outputAt, err error) {
 	var seq, sent int64
 	var blob sql.NullString
-	err = row.Scan(&o.index, &seq, &o.out.Kind, &sent, &o.size, &o.body, &blob)
+	err = row.Scan(&o.number, &o.index, &seq, &o.out.Kind, &sent, &o.size, &o.body, &blob)
 	o.out.Seq, o.out.Time, o.blob = uint64(seq), outputTime(sent), blob.String
 	return o, err
 }
 
-// FindOutputs implements sessions.Store. The rows that are found are in memory before the first is yielded, without the bodies that
-// are in files.
+// FindOutputs implements sessions.Store, a page at a time as Outputs does.
 func (s *Store) FindOutputs(ctx context.Context, session sessions.SessionRef, q sessions.OutputQuery) iter.Seq2[sessions.FoundOutput, error] {
 	return func(yield func(sessions.FoundOutput, error) bool) {
-		type place struct {
-			number int
-			outputAt
-		}
-		found, err := collect(ctx, s.read, func(row scanner) (p place, err error) {
-			var seq, sent int64
-			var blob sql.NullString
-			err = row.Scan(&p.number, &p.index, &seq, &p.out.Kind, &sent, &p.body, &blob)
-			p.out.Seq, p.out.Time, p.blob = uint64(seq), outputTime(sent), blob.String
-			return p, err
-		}, `SELECT e.number, o.idx, o.seq, o.kind, o.time, o.body, o.blob FROM executions e JOIN outputs o ON o.execution = e.id
-			WHERE e.session = ? AND e.number BETWEEN ? AND ? AND ? IN ('', o.kind) AND o.size >= ? ORDER BY e.number DESC, o.idx DESC LIMIT ?`,
-			session, q.From, q.To, string(q.Kind), q.Size, max(q.Limit, 0))
-		if err != nil {
-			yield(sessions.FoundOutput{}, err)
-			return
-		}
-		for _, p := range found {
-			out, err := s.decode(p.outputAt)
-			if !yield(sessions.FoundOutput{Number: p.number, StoredOutput: sessions.StoredOutput{Index: p.index, Output: out}}, err) {
+		at := outputAt{number: q.To, index: math.MaxInt}
+		for left, more := q.Limit, true; more && left > 0; {
+			var page []outputAt
+			var err error
+			rows := min(left, pageRows)
+			page, more, err = s.outputs(ctx, rows, selectFound, session, q.From, at.number, at.number, at.index, string(q.Kind), q.Size, rows)
+			if err != nil {
+				yield(sessions.FoundOutput{}, err)
 				return
 			}
+			for _, at = range page {
+				out, err := s.decode(at)
+				if !yield(sessions.FoundOutput{Number: at.number, StoredOutput: sessions.StoredOutput{Index: at.index, Output: out}}, err) {
+					return
+				}
+			}
+			left -= len(page)
 		}
 	}
 }
@@ -128,9 +128,9 @@ func (s *Store) decode(row outputAt) (kernels.Output, error) {
 
 // outputAt is an output as it stands in the database: its body may be in a file.
 type outputAt struct {
-	index int
-	size  int64
-	out   kernels.Output
-	body  []byte
-	blob  string
+	number, index int
+	size          int64
+	out           kernels.Output
+	body          []byte
+	blob          string
 }

@@ -22,6 +22,8 @@ func TestPlans(t *testing.T) {
 		"how many closed":   {countClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]"}},
 		"the last closed":   {selectClosed, "COVERING INDEX sessions_closed", []any{"a", "b", "[]", "[]", 3}},
 		"a page of cells":   {selectPage, "(session=? AND number>?)", []any{1, 2, 3}},
+		"outputs of a cell": {selectOutputs, "(execution=? AND idx>?)", []any{1, 2, 3, 4}},
+		"found outputs":     {selectFound, "(session=? AND number>? AND number<?)", []any{1, 2, 3, 3, 4, "", 0, 5}},
 		"cells not ended":   {selectUnended, "executions_open", []any{1}},
 		"cells left behind": {selectAbandoned, "executions_open", []any{1}},
 	} {
