@@ -16,8 +16,9 @@ import (
 const (
 	// maxWanted bounds a text that is looked for, in bytes, maxFound the cells in which it is found.
 	maxWanted, maxFound = 200, 1000
-	// foundAtOnce is how many cells are looked through at once, maxAtOnce bounds their outputs that are read together.
-	foundAtOnce, maxAtOnce = 200, 2000
+	// foundAtOnce is how many cells are looked through at once, maxCodeAtOnce bounds their code and maxAtOnce their outputs that are read
+	// together.
+	foundAtOnce, maxCodeAtOnce, maxAtOnce = 200, 8 << 20, 2000
 	// findTime bounds a search: what was not looked through by then is said to be left out.
 	findTime = 15 * time.Second
 )
@@ -35,26 +36,42 @@ func (v *Viewer) find(w http.ResponseWriter, r *http.Request, who visit) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), findTime)
 	defer cancel()
+	end, err := v.searches.begin(ctx, who.owner)
+	if err != nil {
+		return err
+	}
+	defer end()
 	found, partial := []int{}, false
 	for to := info.Executions; to > 0 && !partial; to -= foundAtOnce { // the last first: they are what is most likely meant
-		from := max(1, to-foundAtOnce+1)
-		var stored map[int][]string
-		var texts sync.WaitGroup // are read beside the cells, which takes as long
-		texts.Go(func() { stored = v.storedTexts(ctx, who.owner, info.ID, from, to) })
-		cells, err := v.Sessions.ExecutionsFrom(ctx, who.owner, info.ID, from, to-from+1, 0)
-		texts.Wait()
+		some, err := v.findIn(ctx, who.owner, info.ID, max(1, to-foundAtOnce+1), to, wanted)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		for _, e := range slices.Backward(cells) {
+		found = slices.Insert(found, 0, some...)
+		partial = ctx.Err() != nil || len(found) >= maxFound
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"cells": found, "partial": partial})
+}
+
+// findIn returns those of the cells with numbers of from to to that have something. Where there is much code it is read in parts.
+func (v *Viewer) findIn(ctx context.Context, o sessions.Owner, id string, from, to int, wanted string) (found []int, err error) {
+	var stored map[int][]string
+	var texts sync.WaitGroup // are read beside the cells, which takes as long
+	texts.Go(func() { stored = v.storedTexts(ctx, o, id, from, to) })
+	for from <= to {
+		cells, err := v.Sessions.ExecutionsFrom(ctx, o, id, from, to-from+1, maxCodeAtOnce)
+		texts.Wait()
+		if err != nil || len(cells) == 0 {
+			return found, err
+		}
+		for _, e := range cells {
 			if ctx.Err() == nil && cellHas(e, stored[e.Number()], wanted) {
 				found = append(found, e.Number())
 			}
+			from = e.Number() + 1
 		}
-		partial = ctx.Err() != nil || len(found) >= maxFound
 	}
-	slices.Reverse(found)
-	return writeJSON(w, http.StatusOK, map[string]any{"cells": found, "partial": partial})
+	return found, nil
 }
 
 // colours are what a terminal does not show of a text.

@@ -35,6 +35,9 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %+v, want %v", text, got, want)
 		}
 	}
+	if got := ann.want(200, "GET", "/s/s/find?text=straw", nil); !strings.Contains(got, `"cells":[]`) {
+		t.Errorf("where there are none, it is answered with %s", got)
+	}
 	ann.want(400, "GET", "/s/s/find?text=", nil)
 	ann.want(400, "GET", "/s/s/find?text="+strings.Repeat("x", 201), nil)
 	p.signIn("bob", all...).want(404, "GET", "/s/s/find?text=hay", nil)
@@ -85,6 +88,45 @@ func TestFindInOutputs(t *testing.T) {
 			t.Errorf("a store is asked %d times for those of many", n)
 		}
 	}
+}
+
+// Of cells with much code no more than there is room for is read at once, and all of them are looked through.
+func TestFindInMuchCode(t *testing.T) {
+	const cells, far = 40, "\n# needle"
+	store := &codeStore{Store: storetest.NewMemory()}
+	p := newPages(t, func(c *sessions.Config) { c.Store = store })
+	for n := range cells {
+		code := "x" + strings.Repeat("x", sessions.MaxCode/2)
+		if n%10 == 1 {
+			code += far
+		}
+		p.ran("ann", "s", code)
+	}
+	store.most.Store(0)
+	var got struct{ Cells []int }
+	err := json.Unmarshal([]byte(p.signIn("ann", all...).want(200, "GET", "/s/s/find?text=needle", nil)), &got)
+	if err != nil || !slices.Equal(got.Cells, []int{2, 12, 22, 32}) {
+		t.Errorf("%v %v", err, got.Cells)
+	}
+	if read := store.most.Load(); read == 0 || read > maxCodeAtOnce+sessions.MaxCode {
+		t.Errorf("%d bytes of code were read at once", read)
+	}
+}
+
+// codeStore knows how much code was read at once.
+type codeStore struct {
+	sessions.Store
+	most atomic.Int64
+}
+
+func (s *codeStore) Executions(ctx context.Context, ref sessions.SessionRef, from, limit int, code int64) ([]sessions.StoredExecution, error) {
+	all, err := s.Store.Executions(ctx, ref, from, limit, code)
+	read := int64(0)
+	for _, e := range all {
+		read += int64(len(e.Code))
+	}
+	s.most.Store(max(s.most.Load(), read))
+	return all, err
 }
 
 // Texts in many pieces are put together once, and not again for each piece.

@@ -60,6 +60,7 @@ type Viewer struct {
 	streams  live.Streams
 	// looks bounds what is opened, strays what is told of strangers.
 	looks, strays *mcpserver.Limiter
+	searches      *searches
 	// draining ends when streams are to end that would never end by themselves, and what goes on without its page.
 	draining context.Context
 	drain    context.CancelCauseFunc
@@ -75,6 +76,7 @@ func New(cfg Config) *Viewer {
 	v.provider = newProvider(cfg.Provider, cfg.PublicURL)
 	v.draining, v.drain = context.WithCancelCause(context.Background())
 	v.looks, v.strays = mcpserver.NewLimiter(looksPerMinute, looksAtOnce), mcpserver.NewLimiter(strayPerMinute, strayAtOnce)
+	v.searches = newSearches()
 	v.table = v.routes()
 	for _, r := range v.table {
 		v.known.Handle(r.pattern, http.NotFoundHandler())
