@@ -428,6 +428,59 @@ func (p *tab) download(selector, folder string) {
 	}
 }
 
+// An answer that is being written is there again when the page is loaded again, but no password, and no answer to what was asked before.
+// One that cannot be sent is not lost.
+func TestAnswerIsKept(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "answers", "1")
+	p := s.signIn(t)
+	p.desk("answers")
+	p.write("import getpass\n(input('Who? '), input('Where? '), len(getpass.getpass('Word: ')))")
+	p.key("Enter", shift)
+	asked := func(what string) {
+		t.Helper()
+		p.untilText("#prompt-text", what)
+		p.until("document.activeElement.id === 'prompt-line'")
+	}
+	holds := func(want string) {
+		t.Helper()
+		if got := eval[string](p, "document.querySelector('#prompt-line').value"); got != want {
+			t.Errorf("the answer is %q, want %q", got, want)
+		}
+	}
+	asked("Who?")
+	p.write("Ad")
+	p.open("/s/answers")
+	asked("Who?")
+	holds("Ad")
+	p.write("a")
+	eval[bool](p, `(() => {
+		const {fetch} = globalThis;
+		globalThis.fetch = (path, options) => (String(path).endsWith('/answer') ? Promise.reject(new TypeError('no network')) : fetch(path, options));
+		return true;
+	})()`)
+	p.key("Enter")
+	p.untilText(".toasts", "The server cannot be reached.")
+	holds("Ada")
+	p.open("/s/answers")
+	asked("Who?")
+	p.key("Enter")
+	asked("Where?")
+	holds("")
+	p.open("/s/answers")
+	asked("Where?")
+	holds("")
+	p.key("Enter")
+	asked("Word:")
+	p.write("secret")
+	p.open("/s/answers")
+	asked("Word:")
+	holds("")
+	p.key("Enter")
+	p.untilText("#c2 .outputs", "('Ada', '', 0)")
+}
+
 // A kernel that is restarted is said to be, also one that has run nothing.
 func TestRestartIsSaid(t *testing.T) {
 	s := shared(t)

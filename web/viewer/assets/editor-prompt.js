@@ -3,14 +3,16 @@ import {post} from './send.js';
 import {tell} from './toast.js';
 
 export class Prompt {
-  // area is where code is written. Who has written in it since a cell went out still writes, even where all of it is deleted again.
-  constructor(form, id, area) {
-    Object.assign(this, {form, id, area, open: null, writes: false});
+  // area is where code is written. Who has written in it since a cell went out still writes, even where all of it is deleted again. draft
+  // names what is kept of an answer that is being written, for a page that is loaded again.
+  constructor(form, id, area, draft) {
+    Object.assign(this, {form, id, area, draft, open: null, writes: false});
     this.line = form.querySelector('input');
     this.said = document.getElementById('prompt-said');
     area.addEventListener('input', () => { this.writes = true; });
     area.addEventListener('blur', () => { this.writes = false; });
     document.addEventListener('cell-run', () => { this.writes = false; });
+    this.line.addEventListener('input', () => this.keep());
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       this.answer();
@@ -32,6 +34,7 @@ export class Prompt {
     document.getElementById('prompt-cell').textContent = prompt.cell;
     document.getElementById('prompt-text').textContent = prompt.text;
     this.line.type = prompt.password ? 'password' : 'text';
+    this.line.value = this.kept();
     if (held || this.free()) this.line.focus();
     else this.said.textContent = this.form.querySelector('label').textContent; // where the focus goes there, its label is read
   }
@@ -43,15 +46,32 @@ export class Prompt {
     return at === document.body || at.matches('#editor, #main, #run');
   }
 
+  // keep keeps what is written, but no password; kept is that, if it answers what is asked.
+  keep() {
+    const {open, line, draft} = this;
+    try {
+      sessionStorage.setItem(draft, JSON.stringify({to: open.id, text: open.password ? '' : line.value}));
+    } catch { /* a text that is too large to keep is not kept */ }
+  }
+
+  kept() {
+    const {to, text} = JSON.parse(sessionStorage.getItem(this.draft)) ?? {};
+    return to === this.open.id ? text : '';
+  }
+
   async answer() {
     const {open, line} = this;
     if (!open) return;
     const text = line.value;
     line.value = '';
+    this.keep();
     try {
       await post(`/s/${this.id}/answer`, {cell: open.cell, prompt: open.id, line: text});
     } catch (error) {
       tell.problem(error);
+      if (this.open !== open || line.value) return;
+      line.value = text; // nothing that was written is lost
+      this.keep();
     }
   }
 }

@@ -22,8 +22,8 @@ function start(id) {
   const say = (words) => { note.textContent = words; };
   const completion = new Completion(area, document.getElementById('matches'), id, (error) => say(error.message));
   const earlier = new Earlier(id);
-  const prompt = new Prompt(document.getElementById('prompt'), id, area);
   const draft = `draft:${document.querySelector('meta[name=csrf]').dataset.visitor}:${id}`; // who signs in next in this tab does not see it
+  const prompt = new Prompt(document.getElementById('prompt'), id, area, `${draft}:answer`);
   let sending = Promise.resolve(); // cells go out in the order in which they were run
 
   function set(code) {
