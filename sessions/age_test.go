@@ -42,13 +42,17 @@ func TestAgeOfASessionThatComesWhileAnotherEnds(t *testing.T) {
 				defer m.Shutdown(context.Background())
 				sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x")))
 				began := createdOf(t, m)
-				time.Sleep(time.Hour)
+				time.Sleep(time.Minute) // it has a kernel still
 				closed := make(chan error, 1)
 				go func() {
 					closed <- m.Close(t.Context(), sessions.Alice, "s", sessions.CloseOptions{DeleteFiles: deleted})
 				}()
 				synctest.Wait()
-				sessions.WaitFor(t, sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x")))
+				next := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "x"))
+				if at := createdOf(t, m); len(closed) > 0 || at.Equal(began) == deleted {
+					t.Errorf("while the one before ends, which began at %v, it began at %v", began, at)
+				}
+				sessions.WaitFor(t, next)
 				if err := <-closed; err != nil {
 					t.Fatal(err)
 				}

@@ -57,24 +57,27 @@ func (s *session) lookBack() {
 	}
 }
 
-// follow goes on counting where a session of the same id that is ending has stopped.
+// follow goes on counting where a session of the same id that is ending has stopped, and has the session be as old; one whose files are
+// deleted leaves nothing to be older by.
 func (s *session) follow(before *session) {
 	<-before.opened
-	cells := before.info().Executions
+	was, deleted := before.info(), before.deletes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cells, s.past.Executions = cells, cells
+	s.cells, s.past.Executions = was.Executions, was.Executions
+	if !deleted {
+		s.created = was.Created
+	}
 }
 
-// comeAfter has the generations counted, and the session be as old, as one of the same id that has ended; one whose files were deleted
-// leaves nothing to be older by.
+// comeAfter has the generations counted of one of the same id that has ended. Its files may be deleted only since it was followed.
 func (s *session) comeAfter(before *session) {
 	was, deleted := before.info(), before.deletes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation, s.past.Generations = was.Generation, was.Generation
-	if !deleted {
-		s.created = was.Created
+	if deleted {
+		s.created = s.saver.want.Created
 	}
 }
 
