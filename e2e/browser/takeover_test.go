@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -547,6 +548,34 @@ func TestSessionIsMadeAnew(t *testing.T) {
 	p.untilText("#state", "idle")
 	p.until(focused("#code"))
 	p.write(" 1")
+	p.key("Enter", shift)
+	p.untilText("#c2 .outputs", "42")
+	if text := p.text("#cells"); strings.Contains(text, "first") {
+		t.Errorf("the page shows the cells of both:\n%s", text)
+	}
+}
+
+// A page that did not hear that its session was deleted, and another one of its name begun, shows that one when it hears again, and
+// nothing of the first. What was being written goes on.
+func TestSessionIsMadeAnewUnheard(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for n := range 3 {
+		s.python(t, c, "unheard", fmt.Sprint("first = ", n))
+	}
+	line, p := s.signInByLine(t)
+	p.desk("unheard")
+	p.untilText("#state", "idle")
+	p.write("second + 1")
+	line.cut()
+	p.untilText("#link-state", "Reconnecting")
+	if _, err := c.Call(t.Context(), "close_session", map[string]any{"session_id": "unheard", "delete_files": true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.python(t, c, "unheard", "second = 41")
+	line.mend()
+	p.untilText("#c1", "second = 41")
+	p.until(focused("#code"))
 	p.key("Enter", shift)
 	p.untilText("#c2 .outputs", "42")
 	if text := p.text("#cells"); strings.Contains(text, "first") {

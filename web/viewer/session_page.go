@@ -64,7 +64,7 @@ func (v *Viewer) sessionView(r *http.Request, who visit, id string) (s sessionVi
 }
 
 // gone is what pages are told of a session of which nothing is kept.
-var gone = sessionState{State: sessions.Closed, Plain: "deleted", Lost: "nothing of it is kept, and this page is all that shows it", Gone: true}
+var gone = sessionState{State: sessions.Closed, Plain: "deleted", Lost: "nothing of it is kept, and this page is all that shows it"}
 
 // stateTopic tells of a session's state, also that it is gone, and of the next one of its name.
 func (v *Viewer) stateTopic(who visit, id string) live.Topic {
@@ -105,12 +105,12 @@ type sessionState struct {
 	Since   string `json:"since"`
 	// Lost says why there is no kernel.
 	Lost string `json:"lost"`
-	// Gone tells that nothing of the session is kept: what comes after it is another one.
-	Gone bool `json:"gone,omitempty"`
+	// Began is when the session did, empty where nothing of it is kept: one that began at another time is another one.
+	Began string `json:"began,omitempty"`
 }
 
 func stateOf(info sessions.Info) sessionState {
-	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Lost: info.Lost}
+	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Lost: info.Lost, Began: rfc3339(info.Created)}
 	if info.Last != nil {
 		if last := info.Last.Info(); last.Phase == sessions.PhaseRunning {
 			s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)

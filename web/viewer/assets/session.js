@@ -24,7 +24,7 @@ for (const [name, node] of Object.entries({bar: document.querySelector('.session
 
 subscribe(session.dataset.topic, '', (event, data) => {
   if (event !== 'state') return;
-  if (now.gone && !data.gone) anew();
+  if (data.began && data.began !== session.dataset.began) anew();
   const ended = now.running && !data.running;
   now = data;
   session.dataset.generation = data.generation;
