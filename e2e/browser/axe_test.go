@@ -28,6 +28,7 @@ func TestAccessible(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
 	s.python(t, c, "seen", "print('hello')\n1/0")
+	s.python(t, c, "seen", everyColour)
 	p := s.signIn(t)
 	stranger := s.stranger(t)
 	stranger.expects("401")
@@ -44,6 +45,10 @@ func TestAccessible(t *testing.T) {
 		p.accessibleOnAPhone(scheme, string(axe))
 	}
 }
+
+// everyColour has text in all colours of terminals, on all grounds, also inverse.
+const everyColour = `for ground in [49, *range(40, 48)]:
+    print(*(f'\x1b[{ink};{ground}{inverse}m{ink} on {ground}\x1b[m' for ink in [39, *range(30, 38), 90] for inverse in ['', ';7']))`
 
 // accessibleOnAPhone looks at each part of a session's panel, which lies open over the cells there.
 func (p *tab) accessibleOnAPhone(scheme, axe string) {

@@ -14,11 +14,21 @@ var basic = [16][3]int{
 	{110, 110, 110}, {255, 85, 85}, {85, 255, 85}, {255, 255, 85}, {85, 85, 255}, {255, 85, 255}, {85, 255, 255}, {255, 255, 255},
 }
 
-var extended = regexp.MustCompile(`term-(f|b)gx(\d{1,3})\b`)
+var (
+	styled   = regexp.MustCompile(`<span class="[^"]*">`)
+	extended = regexp.MustCompile(`term-(f|b)gx(\d{1,3})\b`)
+	blinking = regexp.MustCompile(`term-fg5\b`)
+)
 
-// readable replaces the classes of extended colours.
+// readable replaces the classes of extended colours, and of what stands for inverse ones.
 func readable(html string) string {
-	return extended.ReplaceAllStringFunc(html, func(class string) string {
+	return styled.ReplaceAllStringFunc(html, func(tag string) string {
+		return blinking.ReplaceAllString(basicClasses(tag), "term-fg7")
+	})
+}
+
+func basicClasses(tag string) string {
+	return extended.ReplaceAllStringFunc(tag, func(class string) string {
 		m := extended.FindStringSubmatch(class)
 		n, _ := strconv.Atoi(m[2]) // it is digits
 		near, base := n, 30
@@ -55,6 +65,27 @@ func basicColours(text string) string {
 			}
 			return fmt.Sprintf("%s;5;%d", m[1], nearest(mixed))
 		})
+	})
+}
+
+// inverse has a text for a terminal blink where its colours are inverse, of which the screen knows nothing, and nowhere else: on a page
+// nothing blinks. Its colours are basic or extended.
+func inverse(text string) string {
+	return colouring.ReplaceAllStringFunc(text, func(sequence string) string {
+		numbers := strings.Split(sequence[len("\x1b["):len(sequence)-1], ";")
+		for i := 0; i < len(numbers); i++ {
+			switch strings.TrimLeft(numbers[i], "0") {
+			case "38", "48":
+				i += 2 // the number of a colour
+			case "5", "6", "25":
+				numbers[i] = "10" // which changes nothing
+			case "7":
+				numbers[i] = "5"
+			case "27":
+				numbers[i] = "25"
+			}
+		}
+		return "\x1b[" + strings.Join(numbers, ";") + "m"
 	})
 }
 

@@ -122,8 +122,14 @@ func TestMixedColours(t *testing.T) {
 		"\x1b[38;2;250;90;90mx":                   `<span class="term-fgi91">x</span>`,
 		"\x1b[48;2;0;0;180mx":                     `<span class="term-bg44">x</span>`,
 		"\x1b[1;38;2;0;140;10;48;2;250;250;250mx": `<span class="term-fg32 term-bgi107 term-fg1">x</span>`,
-		"\x1b[38;2;999;999;999mx":                 `<span class="term-fgi97">x</span>`,
-		"\x1b[0m38;2;1;2;3mx":                     `38;2;1;2;3mx`,
+		"\x1b[7mx":                  `<span class="term-fg7">x</span>`,
+		"\x1b[31;07;48;5;5mx":       `<span class="term-fg31 term-bg45 term-fg7">x</span>`,
+		"\x1b[7mx\x1b[27my":         `<span class="term-fg7">x</span>y`,
+		"\x1b[38;5;7;5mx":           `<span class="term-fg37">x</span>`,
+		"\x1b[31m\x1b[5mx\x1b[25my": `<span class="term-fg31">xy</span>`,
+		"term-fg5 term-fgx9\x1b[0m": `term-fg5 term-fgx9`,
+		"\x1b[38;2;999;999;999mx":   `<span class="term-fgi97">x</span>`,
+		"\x1b[0m38;2;1;2;3mx":       `38;2;1;2;3mx`,
 	} {
 		if got := string(joined(Terminal(text))); got != want {
 			t.Errorf("%q is %s, not %s", text, got, want)

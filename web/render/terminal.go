@@ -83,7 +83,7 @@ func play(text string) string {
 	}
 	screen.ScrollOutFunc = add
 	// Tabs are columns on the screen, where they would overwrite nothing.
-	_, _ = screen.Write([]byte(basicColours(strings.ReplaceAll(text, "\t", "    ")))) // it never fails
+	_, _ = screen.Write([]byte(inverse(basicColours(strings.ReplaceAll(text, "\t", "    "))))) // it never fails
 	add(screen.AsHTML())
 	return readable(coloured.Sanitize(out.String()))
 }
