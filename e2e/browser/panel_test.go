@@ -187,3 +187,28 @@ func TestManyFilesOfOthers(t *testing.T) {
 	p.untilText("#folder", "c.txt")
 	p.until("lists.length === 2")
 }
+
+// Files of several folders that are dropped together, and called the same, are all there afterwards, under names that no other has.
+func TestFilesOfOneName(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "same-names", "open('a (2).txt', 'w').write('there before')")
+	p := s.signIn(t)
+	p.desk("same-names")
+	p.click("#tab-files")
+	p.untilText("#folder", "a (2).txt")
+	eval[bool](p, `(() => {
+		const dropped = new DataTransfer();
+		for (const [name, text] of [['a.txt', 'one'], ['a.txt', 'two'], ['Makefile', 'three'], ['a.txt', 'four'], ['a (3).txt', 'five'], ['Makefile', 'six']]) {
+			dropped.items.add(new File([text], name));
+		}
+		return document.querySelector('#panel-files').dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
+	})()`)
+	p.untilText("#folder", "Makefile (2)")
+	p.until("document.querySelectorAll('#uploads li').length === 0")
+	p.untilText(".toasts", "Another a.txt is a (4).txt now.")
+	const want = "[('Makefile', 'three'), ('Makefile (2)', 'six'), ('a (2).txt', 'there before'), ('a (3).txt', 'five'), ('a (4).txt', 'two'), ('a (5).txt', 'four'), ('a.txt', 'one')]"
+	if text := s.python(t, c, "same-names", "import os; print([(name, open(name).read()) for name in sorted(os.listdir())])").Text; !strings.Contains(text, want) {
+		t.Errorf("what came: %s", text)
+	}
+}

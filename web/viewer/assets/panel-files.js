@@ -8,6 +8,19 @@ import {Part} from './panel-part.js';
 import {sayBroken} from './broken.js';
 import {Uploads} from './upload.js';
 
+// named gives each of some files that come together a name of its own. Those of several folders may be called the same: all but the first
+// of them get a number, and no name that another file has.
+function named(list, there) {
+  const others = new Set([...there, ...list.map(({name}) => name)]), given = new Set();
+  return list.map((file) => {
+    const [, stem, end] = /^(.+?)(\.[^.]*)?$/s.exec(file.name);
+    let {name} = file;
+    for (let n = 2; given.has(name) || name !== file.name && others.has(name); n++) name = `${stem} (${n})${end ?? ''}`;
+    given.add(name);
+    return {file, name};
+  });
+}
+
 class Files extends Part {
   constructor(id, panel) {
     super(document.getElementById('folder'), () => `/s/${id}/files?path=${encodeURIComponent(this.at)}&most=${this.most}`);
@@ -60,7 +73,9 @@ class Files extends Part {
     const same = list.filter((file) => there.has(file.name)).map((file) => file.name);
     if (same.length > 0 && !await confirm('Replace?', `${same.join(', ')} ${same.length === 1 ? 'is' : 'are'} there already.`, 'Replace')) return;
     const into = this.at === '.' ? '' : `${this.at}/`;
-    await Promise.all(list.map((file) => uploads.send(file, into + file.name)));
+    const files = named(list, there), renamed = files.filter(({file, name}) => name !== file.name);
+    if (renamed.length > 0) tell.still(`Several files had the same name. ${renamed.map(({file, name}) => `Another ${file.name} is ${name} now`).join('. ')}.`);
+    await Promise.all(files.map(({file, name}) => uploads.send(file, name, into)));
     this.stale();
   }
 

@@ -8,14 +8,14 @@ export class Uploads {
     Object.assign(this, {id, list, part, last: Promise.resolve()});
   }
 
-  // send sends one file, behind those before it, and resolves when it is there or has failed.
-  send(file, path) {
+  // send sends one file, behind those before it, to get a name in a folder, and resolves when it is there or has failed.
+  send(file, name, into) {
     const row = document.createElement('li');
     const progress = Object.assign(document.createElement('progress'), {max: Math.max(1, file.size), value: 0});
-    progress.setAttribute('aria-label', `Upload of ${file.name}`);
-    row.append(Object.assign(document.createElement('span'), {textContent: file.name}), progress);
+    progress.setAttribute('aria-label', `Upload of ${name}`);
+    row.append(Object.assign(document.createElement('span'), {textContent: name}), progress);
     this.list.append(row);
-    this.last = this.last.then(() => this.bring(file, path, progress)).then(() => row.remove(), (error) => {
+    this.last = this.last.then(() => this.bring(file, into + name, progress)).then(() => row.remove(), (error) => {
       progress.remove();
       const close = Object.assign(document.createElement('button'), {textContent: '×', className: 'quiet', onclick: () => {
         pass(row, document.getElementById('upload'));
