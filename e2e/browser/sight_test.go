@@ -61,6 +61,30 @@ func TestEndOfALongPage(t *testing.T) {
 	}
 }
 
+// The editor stays where it is while somebody writes in it and cells come, few or many.
+func TestEditorStays(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	p := s.signIn(t)
+	for id, size := range map[string][2]int64{"stays-wide": {1280, 900}, "stays-narrow": {390, 844}} {
+		s.python(t, c, id, "'few'")
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.desk(id)
+		p.until("document.querySelector('#state').innerText === 'idle'")
+		p.write("x = 1\ny = 2")
+		const bottom = "Math.round(document.querySelector('#code').getBoundingClientRect().bottom)"
+		before := eval[int](p, bottom)
+		for n, code := range []string{"print('more')", tall, "'much'"} {
+			s.python(t, c, id, code)
+			p.until(fmt.Sprintf("document.querySelector('#c%d .cell-status')?.innerText === 'ok' && document.querySelector('#state').innerText === 'idle'", n+2))
+			p.until("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))")
+			if after := eval[int](p, bottom); after < before-2 || after > before+2 {
+				t.Errorf("%s: with cell %d the editor goes from %d to %d", id, n+2, before, after)
+			}
+		}
+	}
+}
+
 // A page that follows goes on doing so when it is loaded again while a cell runs: the cell is told anew, and is not laid out at once.
 func TestEndOfAPageLoadedAgain(t *testing.T) {
 	s := shared(t)
