@@ -85,6 +85,29 @@ func TestEditorStays(t *testing.T) {
 	}
 }
 
+// In a window that is low, as one is that is zoomed into, the cells have most of the room.
+func TestLowWindow(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for range 4 {
+		s.python(t, c, "low", tall)
+	}
+	p := s.signIn(t)
+	for _, size := range [][2]int64{{1280, 360}, {640, 430}, {320, 256}} {
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.open("/s/low")
+		p.until("document.querySelector('#follow').ariaPressed === 'true' && scrollY > 1000")
+		p.do(chromedp.Evaluate("location.hash = '#c2'", nil))
+		p.until(inSight("#c2 .cell-head"))
+		const room = `Array.from({length: 20}, (_, i) => document.elementFromPoint(60, (i + 0.5) * innerHeight / 20)).filter((at) => at?.closest('#cells')).length / 20`
+		if part := eval[float64](p, room); part < 0.6 {
+			t.Errorf("in %v cells have %.2f of the window", size, part)
+		}
+		p.press("j")
+		p.until(inSight("#c3 .cell-head"))
+	}
+}
+
 // A page that follows goes on doing so when it is loaded again while a cell runs: the cell is told anew, and is not laid out at once.
 func TestEndOfAPageLoadedAgain(t *testing.T) {
 	s := shared(t)

@@ -328,7 +328,7 @@ export function goTo(n, focused = true) {
 
 // inSight is the first cell in sight.
 export function inSight() {
-  const top = document.querySelector('.session-bar')?.getBoundingClientRect().bottom ?? 0;
+  const top = Math.max(0, document.querySelector('.session-bar')?.getBoundingClientRect().bottom ?? 0);
   return [...list.querySelectorAll('.cell')].find((cell) => cell.getBoundingClientRect().bottom > top + 8);
 }
 
