@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -144,4 +145,32 @@ func TestPanelOnAPhone(t *testing.T) {
 	p.until(inSight("#details"))
 	p.do(chromedp.EmulateViewport(1280, 900)) // where there is room it is open again
 	p.until("document.querySelector('#panel-fold').getAttribute('aria-expanded') === 'true'")
+}
+
+// Who does not see the cells hears how his own end, and of no others.
+func TestEndsAreHeard(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "heard", "x = 1")
+	p := s.signIn(t)
+	p.desk("heard")
+	hears := func(want string) {
+		t.Helper()
+		p.until("document.querySelector('#ended-said[role=status]').textContent === " + quoted(want))
+	}
+	for _, cell := range []struct{ code, want string }{{"x", "Cell 2: ok"}, {"1/0", "Cell 3: error"}} {
+		p.write(cell.code)
+		p.key("Enter", shift)
+		hears(cell.want)
+	}
+	s.python(t, c, "heard", "x")
+	p.untilText("#c4 .cell-status", "ok")
+	hears("Cell 3: error")
+	p.write("import time; time.sleep(0.5)")
+	p.key("Enter", shift)
+	hears("Cell 5: ok")
+	p.write("import os; os._exit(3)")
+	p.key("Enter", shift)
+	p.untilText("#c6 .failure", "exited")
+	hears("Cell 6: kernel died. " + strings.TrimSpace(p.text("#c6 .failure")))
 }

@@ -116,6 +116,9 @@ function within(n, run) {
 
 const cellOf = (n) => document.getElementById(`c${n}`);
 
+// changed lets the other parts of the page know that a cell, or its head, is another one than before.
+const changed = (n) => document.dispatchEvent(new CustomEvent('cell-changed', {detail: n}));
+
 // foldOutputs hides what a cell has put out, or shows it again.
 function foldOutputs(cell, folded) {
   const button = cell.querySelector('.cell-head .fold-outputs');
@@ -135,6 +138,7 @@ function place(node, fresh) {
   if (old) fresh.style.containIntrinsicSize = `auto ${old.offsetHeight}px`;
   if (old) keep(old, () => { old.replaceWith(fresh); return fresh; }, () => fresh);
   else node.insertBefore(fresh, [...node.children].find((cell) => Number(cell.dataset.n) > n) ?? null);
+  changed(n);
 }
 
 // show puts what a cell shows anew behind what it shows already, or in its place.
@@ -182,6 +186,7 @@ const told = {
       keep(cell, () => cell.querySelector('.cell-head').replaceWith(element(html)), () => cell);
       foldOutputs(cell, folded(cell));
       for (const item of cell.querySelectorAll('.item[data-whole]')) unfold(item, base);
+      changed(n);
     });
   },
   items({n, cleared, items}) {

@@ -7,6 +7,7 @@ import {fragment} from './fragment.js';
 import {keys} from './keys.js';
 import * as text from './editor-text.js';
 import {Completion} from './editor-completion.js';
+import {expect} from './editor-ended.js';
 import {Earlier} from './editor-history.js';
 import {Prompt} from './editor-prompt.js';
 
@@ -47,7 +48,7 @@ function start(id) {
     document.dispatchEvent(new Event('cell-run'));
     sending = sending.then(async () => {
       try {
-        await post(`/s/${id}/run`, {code});
+        expect((await post(`/s/${id}/run`, {code})).number);
       } catch (error) {
         tell.problem(error);
         if (goOn && area.value === '') text.putBack(area, code); // nothing that was written is lost
@@ -142,6 +143,7 @@ function start(id) {
     button.ariaDisabled = 'true';
     await attempt(async () => {
       const {number} = await post(`/s/${id}/cells/${button.closest('.cell').dataset.n}/run`);
+      expect(number);
       document.dispatchEvent(new CustomEvent('cell-run', {detail: {number}}));
     });
     button.ariaDisabled = 'false';
