@@ -141,6 +141,15 @@ func TestRealErrorsOfR(t *testing.T) {
 	}
 }
 
+// An interrupt that comes when a cell's code has ended, while its last plot is sent, ends neither the kernel nor the next cell.
+func TestRealInterruptBesideACellOfR(t *testing.T) {
+	run := newLanguageWorld(t, kernelstest.R)
+	run("kept <- 42\nregisterS3method('repr_png', 'recordedplot', function(obj, ...) {\n  tools::pskill(Sys.getpid(), tools::SIGINT)\n  for (i in 1:1e5) identity(i)\n  as.raw(1)\n}, asNamespace('repr'))\nplot(1)")
+	if got := run("kept").String(); !strings.HasPrefix(got, "[1] 42\n") {
+		t.Error(got)
+	}
+}
+
 // R's tables are as R prints them; of one that is large the ends and the size are told.
 func TestRealTablesOfR(t *testing.T) {
 	run := newLanguageWorld(t, kernelstest.R)

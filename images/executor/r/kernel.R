@@ -259,13 +259,14 @@ local({
     executor$quit(...)
     invokeRestart("cell_ends")
   }
-  replace_in_env("evaluate", function(..., output_handler) {
+  replace_in_env("evaluate", function(input, envir = NULL, ..., output_handler) {
+    if (is.null(envir)) return(evaluate::evaluate(input, ..., output_handler = output_handler)) # no cell
     cell <- sprintf("Cell In[%d]", executor$execution_count)
     if (!executor$is_silent()) output_handler[c("warning", "message", "value")] <- list(tell_warning, tell_message, tell_value)
     for (name in c("quit", "q")) replace_in_package("base", name, quit) # which execute() has replaced just before
-    withRestarts(cell_ends = function() NULL, withCallingHandlers(interrupt = function(condition) hand_on(0), {
-      evaluate::evaluate(..., output_handler = output_handler, filename = cell)
-    }))
+    withRestarts(cell_ends = function() NULL, withCallingHandlers(interrupt = function(condition) hand_on(0), allowInterrupts({
+      evaluate::evaluate(input, envir, ..., output_handler = output_handler, filename = cell)
+    })))
   }, parent.env(asNamespace("IRkernel")))
 
   # evaluate takes the expressions of one line for one: an older one goes on with the rest of the line after an error, and shows the value
@@ -320,5 +321,13 @@ local({
     }
     send(msg_type, parent_msg, socket_name, content)
   }
+
+  # An interrupt that comes beside a cell, while it is made ready or its last plot is sent, would end the kernel.
+  handle_shell <- kernel$handle_shell
+  unlockBinding("handle_shell", as.environment(kernel))
+  assign("handle_shell", function() suspendInterrupts({
+    handle_shell()
+    tryCatch(allowInterrupts(Sys.sleep(0)), interrupt = function(e) NULL) # takes the one that has come
+  }), as.environment(kernel))
   kernel$run()
 }, new.env(parent = asNamespace("IRkernel")))
