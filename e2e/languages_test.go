@@ -59,6 +59,9 @@ func tryLanguage(t *testing.T, c *rig.Client, l script) {
 	if r := run(l.use); r.IsError || !strings.Contains(r.Text, "42") {
 		t.Errorf("a later cell: %s", r.Text)
 	}
+	if r := call(t, c, "inspect_variables", map[string]any{"session_id": l.language}); r.IsError || !strings.Contains("\n"+r.Text, "\na · ") {
+		t.Errorf("variables: %s", r.Text)
+	}
 	if r := run(l.fail); !r.IsError || !strings.Contains(r.Text, "broken") {
 		t.Errorf("an error: %s", r.Text)
 	}

@@ -17,6 +17,13 @@ import (
 // newLanguageWorld is a world whose kernels are one of another language, from the sources.
 func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernelspec, []string)) (run func(code string, more ...any) called) {
 	t.Helper()
+	_, run = languageWorld(t, kernelspec)
+	return run
+}
+
+// languageWorld is newLanguageWorld for who calls other tools, too.
+func languageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernelspec, []string)) (w *world, run func(code string, more ...any) called) {
+	t.Helper()
 	spec, folders := kernelspec(t)
 	dir := kernelstest.ShortDir(t)
 	p, err := local.New(local.Config{
@@ -24,12 +31,13 @@ func newLanguageWorld(t *testing.T, kernelspec func(testing.TB) (kernels.Kernels
 	})
 	kernelstest.Need(t, err == nil, fmt.Sprintf("the local provisioner (%v)", err))
 	t.Cleanup(func() { _ = p.Close() })
-	w := newRealWorld(t, func(c *sessions.Config) {
-		c.Provisioner, c.Runtimes = p, map[string]sessions.Runtime{spec.Language: {Kernelspec: spec}}
+	w = newRealWorld(t, func(c *sessions.Config) {
+		variables := kernelstest.FromSources(t, spec.Language).Variables
+		c.Provisioner, c.Runtimes = p, map[string]sessions.Runtime{spec.Language: {Kernelspec: spec, Variables: variables}}
 	})
 	w.service.Languages = []string{spec.Language}
 	w.server, w.scopes = w.service.server(), append(w.scopes, spec.Language+":execute")
-	return func(code string, more ...any) called {
+	return w, func(code string, more ...any) called {
 		args := map[string]any{"session_id": "s", "code": code, "wait_seconds": 60}
 		for i := 0; i < len(more); i += 2 {
 			args[more[i].(string)] = more[i+1]

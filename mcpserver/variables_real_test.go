@@ -149,3 +149,42 @@ func TestVariablesProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// R's are told like others: no method of the user's is called for that, nothing is forced, and the kernel is as it was.
+func TestRealVariablesOfR(t *testing.T) {
+	w, run := languageWorld(t, kernelstest.R)
+	inspect := func() string { return w.call("inspect_variables", map[string]any{"session_id": "s"}).String() }
+	run(`evil <- function(...) { seen <<- TRUE; stop("evil") }
+for (name in c("print", "format", "length", "dim", "names", "as.character", "[", "[[")) registerS3method(name, "evil", evil)
+format.numeric <- head.list <- unclass <- ls <- evil
+seen <- FALSE; bad <- structure(list(a = 1, 2:3), class = "evil"); bad2 <- structure(1:3, class = "evil")
+setClass("P", representation(name = "character")); setMethod("length", "P", evil); p <- new("P", name = "ada")
+makeActiveBinding("active", evil, globalenv()); delayedAssign("promise", evil()); data(iris)
+df <- data.frame(x = c(1.5, 2), g = factor(c("u", "v")), when = as.Date("2024-01-01") + 0:1); m <- matrix(1:6 / 3, 2)
+f <- function(a, b = 2, ...) a; fit <- lm(mpg ~ wt, mtcars); e <- new.env(); e$k <- 1; fo <- y ~ x + k; none <- NULL; s <- "a \"q\""; n <- 1:1e9; ss <- c(k = "a", NA)
+day <- as.Date("2024-01-02"); huge <- as.list(1:1e6); bytes <- as.raw(1:3); odd <- "\xff"; missing <- quote(expr = ); empty <- matrix(0, 0, 3)
+set.seed(1); drawn <- runif(1)`).expect(t, false)
+	got := inspect()
+	for _, line := range []string{
+		"active · active binding", "bad · evil · 2 items · 32 bytes · list(a = 1, <integer of 2>)", "bad2 · evil · 3 items · 12 bytes · c(1, 2, 3)",
+		"bytes · raw · 3 items · 3 bytes · c(01, 02, 03)", "day · Date · 2024-01-02", "df · data.frame · 2×3 · 64 bytes · x numeric, g factor, when Date",
+		"drawn · numeric · 0.2655087", "e · environment · 1 item", "empty · matrix · 0×3 double · 0 bytes · c()", "f · function · function(a, b, ...)", "fo · formula · y ~ x + k",
+		"huge · list · 1,000,000 items · list(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)",
+		"iris · data.frame · 150×5 · 5.3 KiB · Sepal.Length numeric, Sepal.Width numeric, Petal.Length numeric, Petal.Width numeric, Species factor",
+		"m · matrix · 2×3 double · 48 bytes · c(0.3333333, 0.6666667, 1, 1.333333, 1.666667, 2)", "missing · not described",
+		"n · integer · 1,000,000,000 items · 3.7 GiB · c(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)", "none · NULL", `odd · character · "<ff>"`, "p · P · (@name)", "promise · promise",
+		`s · character · "a \"q\""`, "seen · logical · FALSE", `ss · character · 2 items · 16 bytes · c(k = "a", NA)`,
+	} {
+		if !strings.Contains("\n"+got+"\n", "\n"+line+"\n") {
+			t.Errorf("there is no line %s", line)
+		}
+	}
+	if !strings.Contains(got, "\nfit · lm · 12 items · ") || t.Failed() {
+		t.Error(got)
+	}
+	run("rm(format.numeric); was <- runif(1); set.seed(1); c(seen, runif(2)[2] == was, exists('cellblock'))").expect(t, false, "[1] FALSE  TRUE FALSE", "cell 2 · ok")
+	run("rm(list = base::ls()); for (i in 1:300) assign(paste0('v', i), i)")
+	if got := inspect(); !strings.HasPrefix(got, "… ") || strings.Contains(got, "v99") {
+		t.Error(got)
+	}
+}

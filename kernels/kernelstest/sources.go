@@ -16,7 +16,7 @@ import (
 func Bash(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
 	Long(t)
-	return terminalKernel(t, fromSources(t, "bash"))
+	return terminalKernel(t, FromSources(t, "bash"))
 }
 
 // CSharp is Bash for our C# kernel, which it compiles. It skips the test where there is no Mono.
@@ -24,7 +24,7 @@ func CSharp(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
 	Long(t)
 	Need(t, hasMono(), "mono, mcs and Mono.CSharp (mono-runtime, mono-mcs, libmono-csharp4.0c-cil)")
-	source, folder := fromSources(t, "csharp").Folder, ShortDir(t)
+	source, folder := FromSources(t, "csharp").Folder, ShortDir(t)
 	for _, name := range []string{images.KernelspecFile, "kernel.py"} {
 		data, err := os.ReadFile(filepath.Join(source, name))
 		if err == nil {
@@ -46,12 +46,12 @@ func R(t testing.TB) (spec kernels.Kernelspec, folders []string) {
 	t.Helper()
 	Long(t)
 	Need(t, hasR(), "R with IRkernel (r-cran-irkernel)")
-	l := fromSources(t, "r")
+	l := FromSources(t, "r")
 	return kernelspecOf(l), []string{l.Folder}
 }
 
-// fromSources is a language as the kernelspec in our sources says it.
-func fromSources(t testing.TB, name string) images.Language {
+// FromSources is a language as the kernelspec in our sources says it.
+func FromSources(t testing.TB, name string) images.Language {
 	t.Helper()
 	root, err := moduleRoot()
 	if err != nil {
@@ -77,7 +77,7 @@ func language(t testing.TB, folder string) images.Language {
 func terminalKernel(t testing.TB, l images.Language) (kernels.Kernelspec, []string) {
 	t.Helper()
 	NeedPython(t)
-	spec, terminal := kernelspecOf(l), filepath.Join(fromSources(t, "bash").Folder, "..", "terminal")
+	spec, terminal := kernelspecOf(l), filepath.Join(FromSources(t, "bash").Folder, "..", "terminal")
 	spec.Argv[0] = images.PythonInterpreter
 	spec.Env["PYTHONPATH"] = terminal // beside it, where it is installed
 	return spec, []string{l.Folder, terminal}

@@ -296,6 +296,22 @@ local({
 
   kernel <- IRkernel:::Kernel$new(connection_file = commandArgs(TRUE)[[1]])
   executor <- kernel$executor
+
+  # What is to be evaluated beside a cell, as by who asks for the variables: IRkernel leaves it out. Assignments in it define no name.
+  beside <- new.env(parent = globalenv())
+  beside$cellblock <- new.env(parent = asNamespace("IRkernel"))
+  args <- commandArgs()
+  here <- dirname(args[[match("-f", args) + 1]])
+  sys.source(file.path(here, "variables.R"), beside$cellblock)
+  failed <- function(name, message) list(status = "error", ename = name, evalue = message, traceback = list())
+  evaluated <- function(expression) {
+    tryCatch(allowInterrupts({
+      value <- eval(parse(text = expression, keep.source = FALSE), new.env(parent = beside))
+      bundle <- if (inherits(value, "cellblock_answer")) unclass(value) else prepare_mimebundle_kernel(value, executor$handle_display_error)$data
+      list(status = "ok", data = bundle, metadata = namedlist())
+    }), error = function(e) failed("Error", conditionMessage(e)), interrupt = function(e) failed("Interrupt", "it was interrupted"))
+  }
+
   send_response <- executor$send_response
   send <- function(...) suspendInterrupts(send_response(...)) # whose parts are sent one by one
   executor$send_response <- function(msg_type, parent_msg, socket_name, content) {
@@ -308,6 +324,8 @@ local({
     if (msg_type == "input_request" && !isTRUE(parent_msg$content$allow_stdin)) { # IRkernel would wait for ever
       unanswered("readline")
     }
+    asked <- parent_msg$content$user_expressions
+    if (msg_type == "execute_reply" && content$status == "ok" && length(asked)) content$user_expressions <- lapply(asked, evaluated)
     if (!is.null(content$ename)) {
       content$evalue <- message_of(content$evalue)
       content$traceback <- as.list(c(content$traceback[-1], content$evalue))
