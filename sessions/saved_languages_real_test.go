@@ -40,7 +40,7 @@ func newForgetful(t *testing.T, spec kernels.Kernelspec, folder string, folders 
 	kernelstest.Need(t, err == nil, fmt.Sprintf("the local provisioner (%v)", err))
 	t.Cleanup(func() { _ = p.Close() })
 	return forgetful{language: l.Name, Manager: newReal(t, func(c *sessions.Config) {
-		c.Provisioner, c.SaveVariables, c.IdleTimeout = p, true, time.Second
+		c.Provisioner, c.SaveVariables, c.IdleTimeout, c.CheckpointAfter = p, true, time.Second, time.Hour
 		c.Runtimes = map[string]sessions.Runtime{l.Name: {Kernelspec: spec, Save: l.Save, Load: l.Load}}
 	})}
 }
@@ -159,5 +159,55 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), strict (function), got (accessor), deep (Object), background"
 	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
 		t.Errorf("it is told %s", told)
+	}
+}
+
+// Environments of R are shared as they were, and classes go on working; what points into memory is left, by its name.
+func TestRealVariablesOfRAreBack(t *testing.T) {
+	spec, folders := kernelstest.R(t)
+	f := newForgetful(t, spec, folders[0], folders...)
+	f.run(t, `dir.create("sub"); setwd("sub"); options(digits = 4, own = "o"); library(splines); attach(list(attached = 9), name = "mine")
+set.seed(7); drawn <- runif(3)
+x <- 1; f <- function(y = 2) x + y; up <- (function() { n <- 0; function() { n <<- n + 1; n } })(); one <- up(); up2 <- up
+.hidden <- 5; e <- new.env(); shared <- list(e, e); fit <- lm(mpg ~ wt, mtcars); fo <- local({ k <- 3; y ~ x + k })
+setClass("P", representation(name = "character")); setGeneric("hello", function(o) standardGeneric("hello"))
+setMethod("hello", "P", function(o) paste(o@name, x)); setMethod("+", signature("P", "P"), function(e1, e2) "sum"); p <- new("P", name = "ada")
+A <- setRefClass("A", fields = list(v = "numeric"), methods = list(up = function() { v <<- v + x; v })); a <- A$new(v = 1)
+con <- file("t.txt", "w"); held <- list(con = con); makeActiveBinding("active", function() stop("called"), globalenv()); delayedAssign("promise", stop("forced"))
+data(iris); deep <- NULL; for (i in 1:1e5) deep <- list(deep)`)
+	f.culled(t)
+	text, told := f.run(t, `x <- 10
+cat(f(), up(), up2(), .hidden, identical(shared[[1]], e) && identical(shared[[2]], e), environment(fo)$k, basename(getwd()), getOption("own"), attached, nrow(iris), "\n")
+cat(hello(p), hello(new("P", name = "bob")), p + p, a$up(), A$new(v = 5)$up(), a$copy()$up(), update(fit, . ~ . + hp)$rank, "package:splines" %in% search(), "\n")
+drawn <- runif(1); set.seed(7); cat(runif(4)[4] == drawn, exists("con"), exists("promise"), list.files("/workspace", all.files = TRUE, no.. = TRUE), "\n")`)
+	if want := "12 2 3 5 TRUE 3 sub o 9 150 \nada 10 bob 10 sum 11 15 21 3 TRUE \nTRUE FALSE FALSE .cellblock-variables sub \n"; text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	left := "Not back: active (active binding), promise (promise), con (file), deep (list), held (list), background work and what cells had set in packages."
+	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
+		t.Errorf("it is told %s", told)
+	}
+	// What was loaded is loaded again where its kernel dies.
+	sessions.WaitFor(t, sessions.StartCell(t, f.Manager, sessions.Alice, sessions.Request{SessionID: "s", Language: "r", Code: "tools::pskill(Sys.getpid(), tools::SIGKILL)"}))
+	if text, told := f.run(t, "cat(x, f(), up(), hello(p))"); text != "1 3 2 ada 1" || !strings.Contains(told, "its variables after cell 1 were saved") {
+		t.Errorf("after a death %q, %s", text, told)
+	}
+	f.culled(t)
+	if text, told := f.run(t, "cat(f(), hello(p), a$up())"); text != "3 ada 1 2" || strings.Contains(told, "con (") {
+		t.Errorf("the last time %q, %s", text, told)
+	}
+}
+
+// A data.table takes columns in place again, and tables of readr's are saved, though they point at what could not be read.
+func TestRealTablesOfRAreBack(t *testing.T) {
+	spec, folders := kernelstest.R(t)
+	f := newForgetful(t, spec, folders[0], folders...)
+	text, _ := f.run(t, "cat(requireNamespace('data.table', quietly = TRUE), requireNamespace('readr', quietly = TRUE))")
+	kernelstest.Need(t, text == "TRUE TRUE", "data.table and readr (r-cran-data.table, r-cran-readr)")
+	f.run(t, "library(data.table); library(readr)\ndt <- data.table(k = 1:2, key = 'k'); csv <- read_csv(I('a,b\\n1,2'), show_col_types = FALSE); csvs <- list(list(csv))")
+	f.culled(t)
+	text, told := f.run(t, "set(dt, j = 'z', value = 2:3); dt[, w := z]; cat(names(dt), key(dt), csv$b, csvs[[1]][[1]]$a)")
+	if text != "k z w k 2 1" || !strings.Contains(told, "Not back: background work") {
+		t.Errorf("%q, told %s", text, told)
 	}
 }

@@ -302,7 +302,7 @@ local({
   beside$cellblock <- new.env(parent = asNamespace("IRkernel"))
   args <- commandArgs()
   here <- dirname(args[[match("-f", args) + 1]])
-  sys.source(file.path(here, "variables.R"), beside$cellblock)
+  for (name in c("variables.R", "saved.R")) sys.source(file.path(here, name), beside$cellblock)
   failed <- function(name, message) list(status = "error", ename = name, evalue = message, traceback = list())
   evaluated <- function(expression) {
     tryCatch(allowInterrupts({

@@ -1,0 +1,150 @@
+# Saves the variables of a session when its kernel is to be stopped, and loads them into the next one.
+#
+# All of them are serialized as one: environments that functions, formulas and objects share they share again. Of the session's own, in which
+# functions of cells look up what they use, R writes only which it is. Pointers into memory, as to a connection, point at nothing in
+# another process: what has one in it is not saved.
+MOST_TOLD <- 20 # names of what is not saved
+PLACE <- file.path(getwd(), ".cellblock-variables") # the next kernel has the same folder, under the same name
+BEGAN <- list(options = options(), attached = search())
+
+# What R and S4 keep among the session's names, and nobody has named.
+unnamed <- function(names) grepl("^\\.(Random\\.seed$|__[CT]__)", names)
+
+save <- function(cell) {
+  names <- setdiff(ls(globalenv(), all.names = TRUE), ".pbd_env") # which is how the kernel speaks
+  kinds <- bindings(names)
+  values <- mget(names[kinds == "value"], globalenv())
+  left <- sprintf("%s (%s)", names, kinds)[kinds != "value"]
+  if (all(unnamed(names(values)))) {
+    unlink(PLACE)
+    return(answer(saved = 0))
+  }
+  new <- paste0(PLACE, ".new")
+  on.exit(unlink(new))
+  whole <- TRUE
+  tryCatch(write(new, cell, list(state(left), values), function(pointer) whole <<- FALSE), error = function(e) whole <<- FALSE)
+  if (!whole) {
+    unfit <- unfit_among(values)
+    left <- c(left, mapply(about, names(values)[unfit], values[unfit], USE.NAMES = FALSE))
+    values <- values[!unfit]
+    write(new, cell, list(state(left), values), function(pointer) NULL)
+  }
+  if (!file.rename(new, PLACE)) stop("the file cannot be renamed")
+  answer(saved = sum(!unnamed(names(values))))
+}
+
+about <- function(name, value) sprintf("%s (%s)", clip(name, 60), clip(class(value)[[1]], 60))
+
+# What the session has beside its variables.
+state <- function(left) {
+  changed <- Filter(function(name) !identical(getOption(name), BEGAN$options[[name]]), names(options()))
+  attached <- setdiff(search(), BEGAN$attached)
+  data <- attached[!startsWith(attached, "package:")]
+  list(
+    left = as.character(left), options = options()[changed], folder = getwd(), libraries = .libPaths(), namespaces = loadedNamespaces(),
+    attached = rev(attached), data = sapply(data, function(name) as.list(as.environment(name), all.names = TRUE), simplify = FALSE)
+  )
+}
+
+# Writes each of all, behind a line for the server, and hands over the pointers that it meets and that are of use.
+write <- function(path, cell, all, meet) {
+  to <- file(path, "wb", raw = TRUE)
+  closed <- FALSE
+  on.exit(if (!closed) close(to))
+  useless <- useless_pointers()
+  replace <- function(reference) {
+    if (typeof(reference) != "externalptr") return(NULL)
+    if (!is_among(reference, useless)) meet(reference)
+    "" # which load() makes one that points at nothing
+  }
+  writeLines(sprintf('{"cell": %d}', as.integer(cell)), to)
+  for (one in all) serialize(one, to, xdr = FALSE, refhook = replace)
+  closed <- TRUE
+  if (!identical(suppressWarnings(close(to)), 0L)) stop("the file cannot be written: the disk is full")
+}
+
+# Those that point at nothing, those that classes have, and those by which a data.table knows itself.
+useless_pointers <- function() {
+  list(new("externalptr"), methods:::.newExternalptr(), if (isNamespaceLoaded("data.table")) attr(data.table::data.table(), ".internal.selfref"))
+}
+
+is_among <- function(pointer, all) any(vapply(all, identical, NA, pointer))
+
+# Which of the values cannot be saved. Each is tried for itself.
+unfit_among <- function(values) {
+  useless <- unlist(lapply(values, problems_in))
+  unfit <- function(value) tryCatch({
+    write(nullfile(), 0, list(value), function(pointer) if (!is_among(pointer, useless)) stop("it points into memory"))
+    FALSE
+  }, error = function(e) TRUE)
+  vapply(values, unfit, NA)
+}
+
+# A table that readr has read points at what it could not read.
+problems_in <- function(value, depth = 5) {
+  if (typeof(value) != "list" || !depth) return(NULL)
+  pointer <- attr(value, "problems")
+  c(if (typeof(pointer) == "externalptr") list(pointer), unlist(lapply(first(unclass(value), 1000), problems_in, depth - 1)))
+}
+
+# The file goes before it is read: a kernel that dies of it is not the first of many. It comes back for the case that this kernel dies later,
+# but not where it could not be read.
+load <- function() {
+  loading <- paste0(PLACE, ".loading")
+  if (!file.rename(PLACE, loading)) stop("the file is not there")
+  on.exit(unlink(loading))
+  loaded <- load_from(loading)
+  if (loaded$why == "") file.rename(loading, PLACE)
+  left <- loaded$left
+  answer(
+    back = loaded$back, left = I(first(left, MOST_TOLD)), more = max(0, length(left) - MOST_TOLD), why = clip(loaded$why, 300),
+    never = "what cells had set in packages"
+  )
+}
+
+load_from <- function(path) {
+  from <- file(path, "rb", raw = TRUE)
+  on.exit(close(from))
+  read <- function() unserialize(from, refhook = function(name) new("externalptr"))
+  back <- 0
+  left <- character()
+  why <- tryCatch({
+    readLines(from, 1)
+    before <- read()
+    left <- before$left
+    utils::capture.output(missing <- go_where_it_was(before), file = nullfile())
+    left <- c(left, missing)
+    values <- read()
+    list2env(values, globalenv())
+    back <- sum(!unnamed(names(values)))
+    renew(names(values))
+    ""
+  }, error = conditionMessage, interrupt = function(e) "it was interrupted")
+  list(back = back, left = left, why = why)
+}
+
+# Attaches what was attached, in that order, and returns which packages are not there.
+go_where_it_was <- function(before) {
+  .libPaths(c(before$libraries, .libPaths()))
+  missing <- character()
+  suppressMessages(suppressWarnings({
+    for (name in before$attached) {
+      package <- sub("^package:", "", name)
+      if (package == name) attach(before$data[[name]], name = name, warn.conflicts = FALSE)
+      else if (!require(package, character.only = TRUE, warn.conflicts = FALSE)) missing <- c(missing, sprintf("%s (package)", package))
+    }
+    for (name in before$namespaces) requireNamespace(name, quietly = TRUE)
+  }))
+  try(options(before$options), silent = TRUE)
+  try(setwd(before$folder), silent = TRUE)
+  missing
+}
+
+# Makes what knows variables by where they are know them again: S4 its classes and methods, and data.table its tables, to which it adds in place.
+renew <- function(names) {
+  if (any(startsWith(names, ".__"))) try(methods::cacheMetaData(globalenv(), TRUE), silent = TRUE)
+  for (name in names) try({
+    value <- get(name, globalenv())
+    if (typeof(value) == "list" && "data.table" %in% class(value)) assign(name, data.table::setalloccol(value), globalenv())
+  }, silent = TRUE)
+}
