@@ -223,13 +223,11 @@ def save_aside(new, lock, cell, most):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for cells
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
+    let_go_of_files(lock)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # this one first
     os.nice(19)
     gc.disable()  # it would touch, and so copy, every object
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in 0, 1, 2:
-        os.dup2(null, stream)
     sys.stdout = sys.stderr = open(os.devnull, "w")
     disk = os.fstatvfs(lock)
     most = min(most, disk.f_bavail * disk.f_frsize // 10)  # others have it, too
@@ -247,6 +245,15 @@ def save_aside(new, lock, cell, most):
     except BaseException:
         os.truncate(lock, 0)
         os.pwrite(lock, b"-", 0)  # tells the next one so
+
+
+def let_go_of_files(but):
+    # They are the kernel's: who reads from a pipe that it closes must see its end, and no buffer is written twice. What is read from them
+    # by what is pickled fails.
+    null = os.open(os.devnull, os.O_WRONLY)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd not in (null, but):
+            os.dup2(null, fd)
 
 
 def time_of_last():

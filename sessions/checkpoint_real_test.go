@@ -61,6 +61,29 @@ func TestRealCheckpoint(t *testing.T) {
 	}
 }
 
+// What the kernel has open is not the copy's: what it closes is closed, and what it has still to write is written once.
+func TestRealCheckpointHasNoFilesOfTheKernel(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t)
+	checkpoint := strings.NewReplacer("{cell}", "7", "{most}", "5000000").Replace(python.Checkpoint)
+	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
+		"import os, select, time",
+		"class Busy:\n    def __reduce__(self):\n        open('begun', 'w')\n        while not os.path.exists('go'): time.sleep(0.001)\n        return Busy, ()",
+		"class Log:\n    def __init__(self): self.file = open('log', 'w')\n    def __getstate__(self): self.file.flush(); return {}",
+		"def until(path):\n    while not os.path.exists(path): time.sleep(0.001)",
+		"log, busy, (end, writes) = Log(), Busy(), os.pipe()",
+		"print('line', file=log.file)",
+		"print(eval(" + strconv.Quote(checkpoint) + ").text)",
+		"until('begun'); os.close(writes)",
+		"print(select.select([end], [], [], 10)[0] == [end])",
+		"open('go', 'w'); until('" + images.SavedFile + "')",
+		"log.file.flush(); print(open('log').read(), end='')",
+	}, "\n")))
+	if r := sessions.WaitFor(t, e); r.Error != nil || printed(e) != `{"took": 0}`+"\nTrue\nline\n" {
+		t.Errorf("%q, %v", printed(e), r.Error != nil)
+	}
+}
+
 // One that fails leaves nothing but word of that, takes no room, and is not soon tried again; one that goes on is not begun twice.
 func TestRealCheckpointThatFails(t *testing.T) {
 	python := images.Python(kernelstest.Python.Argv[0])
