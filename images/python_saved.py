@@ -121,13 +121,17 @@ class Trying(pickle.Unpickler):
         return found
 
 
+loaded = []  # by trials: if it were given up at once, it might end what it stands for, which a file or a process of the user's may be
+
+
 def trial(value):
     # Many an object that can be pickled cannot be loaded, such as exceptions with arguments of their own: what is small is tried.
     file = Trial(TRIED)
     with contextlib.suppress(TooMuch):
         pickler(file).dump(value)
         file.seek(0)
-        Trying(file).load()
+        loaded.append(Trying(file))
+        loaded[-1].load()
 
 
 def dry_run(value):

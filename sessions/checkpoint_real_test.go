@@ -61,8 +61,9 @@ func TestRealCheckpoint(t *testing.T) {
 	}
 }
 
-// What the kernel has open is not the copy's: what it closes is closed, and what it has still to write is written once.
-func TestRealCheckpointHasNoFilesOfTheKernel(t *testing.T) {
+// What the kernel has open is not the copy's: what it closes is closed, and what it has still to write is written once. What is loaded as a
+// trial is not given up, which may end what it stands for.
+func TestRealCheckpointKeepsItsHandsOff(t *testing.T) {
 	python := images.Python(kernelstest.Python.Argv[0])
 	m := newReal(t)
 	checkpoint := strings.NewReplacer("{cell}", "7", "{most}", "5000000").Replace(python.Checkpoint)
@@ -70,16 +71,18 @@ func TestRealCheckpointHasNoFilesOfTheKernel(t *testing.T) {
 		"import os, select, time",
 		"class Busy:\n    def __reduce__(self):\n        open('begun', 'w')\n        while not os.path.exists('go'): time.sleep(0.001)\n        return Busy, ()",
 		"class Log:\n    def __init__(self): self.file = open('log', 'w')\n    def __getstate__(self): self.file.flush(); return {}",
+		"class Owner:\n    def __del__(self): open('ended', 'w')",
+		"class Failing(Owner):\n    def __setstate__(self, state): raise ValueError\n    def __getstate__(self): return 1",
 		"def until(path):\n    while not os.path.exists(path): time.sleep(0.001)",
-		"log, busy, (end, writes) = Log(), Busy(), os.pipe()",
+		"log, busy, owner, failing, (end, writes) = Log(), Busy(), Owner(), Failing(), os.pipe()",
 		"print('line', file=log.file)",
 		"print(eval(" + strconv.Quote(checkpoint) + ").text)",
 		"until('begun'); os.close(writes)",
 		"print(select.select([end], [], [], 10)[0] == [end])",
 		"open('go', 'w'); until('" + images.SavedFile + "')",
-		"log.file.flush(); print(open('log').read(), end='')",
+		"log.file.flush(); print(open('log').read(), os.path.exists('ended'))",
 	}, "\n")))
-	if r := sessions.WaitFor(t, e); r.Error != nil || printed(e) != `{"took": 0}`+"\nTrue\nline\n" {
+	if r := sessions.WaitFor(t, e); r.Error != nil || printed(e) != `{"took": 0}`+"\nTrue\nline\n False\n" {
 		t.Errorf("%q, %v", printed(e), r.Error != nil)
 	}
 }
