@@ -204,9 +204,10 @@ def checkpoint(cell, most):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of threads, which the copy has none of
             child = os.fork()
-        if not child:
-            aside(lambda: save_aside(new, lock, cell, most))
-        os.waitpid(child, 0)
+            if not child:
+                aside(lambda: save_aside(new, lock, cell, most))
+        with contextlib.suppress(ChildProcessError):  # where cells have a handler of SIGCHLD, it is theirs
+            os.waitpid(child, 0)
     except BlockingIOError:
         pass  # the one before does it still
     finally:

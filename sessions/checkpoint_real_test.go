@@ -68,7 +68,7 @@ func TestRealCheckpointKeepsItsHandsOff(t *testing.T) {
 	m := newReal(t)
 	checkpoint := strings.NewReplacer("{cell}", "7", "{most}", "5000000").Replace(python.Checkpoint)
 	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
-		"import os, select, time",
+		"import os, select, signal, time, warnings",
 		"class Busy:\n    def __reduce__(self):\n        open('begun', 'w')\n        while not os.path.exists('go'): time.sleep(0.001)\n        return Busy, ()",
 		"class Log:\n    def __init__(self): self.file = open('log', 'w')\n    def __getstate__(self): self.file.flush(); return {}",
 		"class Owner:\n    def __del__(self): open('ended', 'w')",
@@ -76,6 +76,7 @@ func TestRealCheckpointKeepsItsHandsOff(t *testing.T) {
 		"def until(path):\n    while not os.path.exists(path): time.sleep(0.001)",
 		"log, busy, owner, failing, (end, writes) = Log(), Busy(), Owner(), Failing(), os.pipe()",
 		"print('line', file=log.file)",
+		"os.register_at_fork(before=lambda: warnings.warn('of threads')); signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
 		"print(eval(" + strconv.Quote(checkpoint) + ").text)",
 		"until('begun'); os.close(writes)",
 		"print(select.select([end], [], [], 10)[0] == [end])",
