@@ -283,12 +283,16 @@ func (r *run) leave() {
 func (r *run) death() kernels.Death {
 	death := kernels.Death{Cause: "the kernel died", Time: time.Now()}
 	if r.outcome.Death != nil {
-		death = r.s.explain(*r.outcome.Death)
+		death = *r.outcome.Death
 	}
-	if why, ok := errors.AsType[*ending](context.Cause(r.s.ctx)); ok {
+	why, ended := errors.AsType[*ending](context.Cause(r.s.ctx))
+	switch {
+	case ended:
 		death.Cause, death.Asked = why.cause+" while this cell ran", true
-	} else if r.replaced != "" {
+	case r.replaced != "":
 		death.Cause, death.Asked = r.replaced, true
+	case r.outcome.Death != nil:
+		return r.s.explain(death)
 	}
 	return death
 }

@@ -214,3 +214,20 @@ func TestACheckpointOutlivesTheServer(t *testing.T) {
 		}
 	})
 }
+
+// A cell that runs when the server is stopped keeps its kernel from saving more.
+func TestACheckpointBeforeTheCellThatRanWhenTheServerWasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(checkpointing)
+		checkpointed(t, m)
+		sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", "sleep 10m"))
+		synctest.Wait()
+		if err := m.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		m, _ = l.start(checkpointing)
+		defer m.Shutdown(context.Background())
+		tells(t, savedCell(t, m, "x").Preamble(), "the server was stopped; its variables after cell 1 were saved. They are back", "what was done after cell 1")
+	})
+}

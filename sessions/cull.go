@@ -70,7 +70,7 @@ func (s *session) cull() {
 		return
 	}
 	s.log.Info("kernel is culled", "why", why, "saved", saved)
-	why = s.outlived(s.withVariables(why, saved))
+	why = s.withVariables(why, saved)
 	s.addLoss(why, time.Now())
 	s.lost(Culled)
 	unused := s.kernel

@@ -104,7 +104,7 @@ func (s *session) saveAtLast(why *ending) *ending {
 		return why
 	}
 	told := *why
-	told.cause = s.outlived(s.withVariables(why.cause, s.awaitSaved()))
+	told.cause = s.withVariables(why.cause, s.awaitSaved())
 	return &told
 }
 
@@ -170,10 +170,11 @@ func (s *session) notSaved(why string) {
 func (s *session) withVariables(why string, saved bool) string {
 	unsaved := s.unsaved
 	s.unsaved = ""
-	switch {
-	case saved:
+	if saved {
 		return why + variablesSaved
-	case unsaved != "":
+	}
+	why = s.outlived(why)
+	if unsaved != "" && !s.saved {
 		return why + "; its variables were not saved: " + unsaved
 	}
 	return why
