@@ -228,6 +228,6 @@ func TestACheckpointBeforeTheCellThatRanWhenTheServerWasStopped(t *testing.T) {
 		}
 		m, _ = l.start(checkpointing)
 		defer m.Shutdown(context.Background())
-		tells(t, savedCell(t, m, "x").Preamble(), "the server was stopped; its variables after cell 1 were saved. They are back", "what was done after cell 1")
+		tells(t, savedCell(t, m, "x").Preamble(), "the server was stopped; its variables after cell 1 were saved. They are back", "what was done after cell 1 (restore")
 	})
 }

@@ -59,6 +59,13 @@ func (d *redo) redone(generation int) ([]int, RestoreProgress) {
 // restorable tells whether kernels that are lost may have cells that can be run again. Of cells of which nobody knows how they ended it
 // supposes so. s.mu is held.
 func (s *session) restorable() bool {
-	unknown := s.saver != nil && s.past.Executions > s.redo.known
-	return unknown || s.redo.good > 0 && s.redo.good < s.generation
+	return s.unknownPast() || s.redo.good > 0 && s.redo.good < s.generation
 }
+
+// restorableAfter is restorable for the cells after one of them. s.mu is held.
+func (s *session) restorableAfter(cell int) bool {
+	return s.redo.last > cell || s.unknownPast() && s.past.Executions > cell
+}
+
+// unknownPast tells that there are cells of which nobody knows how they ended.
+func (s *session) unknownPast() bool { return s.saver != nil && s.past.Executions > s.redo.known }

@@ -202,7 +202,7 @@ func (s *session) loadVariables() {
 	s.log.Info("saved variables were loaded", "back", back.Back, "all", back.Why == "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	back.succeeded = s.redo.last > after
+	back.succeeded = s.restorableAfter(after)
 	s.back = &back
 }
 
