@@ -66,8 +66,8 @@ type Language struct {
 // SavedFile is where Language.Save puts what it saves, in the folder in which the kernel has started.
 const SavedFile = ".cellblock-variables"
 
-// SavedFiles are that file and those that may be left beside it, by a kernel that ended while it saved or loaded.
-var SavedFiles = []string{SavedFile, SavedFile + ".new", SavedFile + ".checkpoint", SavedFile + ".loading"}
+// UnfinishedFiles may be left beside it, by a kernel that ended while it saved or loaded. They become that file when it comes to its end.
+var UnfinishedFiles = []string{SavedFile + ".new", SavedFile + ".checkpoint", SavedFile + ".loading"}
 
 // VariablesType is the MIME type of what Language.Variables evaluates to: a JSON text, {"variables": […], "more": n}.
 const VariablesType = "application/vnd.cellblock.variables+json"

@@ -229,6 +229,7 @@ def save_aside(new, lock, cell, most):
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
     let_go_of_files(lock)
+    fail(lock)  # until it succeeds
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # this one first
     os.nice(19)
@@ -246,10 +247,16 @@ def save_aside(new, lock, cell, most):
         return open(lock, "wb", closefd=False)
 
     try:
-        save_as(new, opened, cell)
+        if not save_as(new, opened, cell):
+            os.truncate(lock, 0)
     except BaseException:
-        os.truncate(lock, 0)
-        os.pwrite(lock, b"-", 0)  # tells the next one so
+        fail(lock)
+
+
+def fail(lock):
+    # Tells the next one so.
+    os.truncate(lock, 0)
+    os.pwrite(lock, b"-", 0)
 
 
 def let_go_of_files(but):
@@ -288,7 +295,6 @@ def load():
     # later, but not where it could not be read.
     loading = place() + ".loading"
     os.replace(place(), loading)
-    discard(place() + ".checkpoint")  # that an earlier kernel was killed with
     with discarded(loading):
         with open(loading, "rb") as file:
             file.readline()

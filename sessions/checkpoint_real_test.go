@@ -100,6 +100,11 @@ func TestRealCheckpointThatFails(t *testing.T) {
 		"x = 'x' * 100_000",
 		"def checkpoint(expression):\n    print(eval(expression).text, end=' ')",
 		"def ended():\n    with open('" + images.SavedFile + ".checkpoint') as f: fcntl.flock(f, fcntl.LOCK_EX); return os.fstat(f.fileno()).st_size",
+		"class Deadly:\n    def __reduce__(self): os.kill(os.getpid(), 9)",
+		"deadly = Deadly()",
+		"checkpoint(" + strconv.Quote(checkpoint("5000000")) + ")",
+		"print(ended())",
+		"del deadly, Deadly",
 		"checkpoint(" + strconv.Quote(checkpoint("5000")) + ")",
 		"print(ended())",
 		"checkpoint(" + strconv.Quote(checkpoint("5000000")) + ")",
@@ -112,7 +117,7 @@ func TestRealCheckpointThatFails(t *testing.T) {
 		"print(os.path.samestat(before, os.stat('" + images.SavedFile + "')), os.stat('" + images.SavedFile + ".checkpoint').st_size)",
 	}, "\n")))
 	r := sessions.WaitFor(t, e)
-	if want := `{"took": 0} 1` + "\n" + `{"took": 60} {"cell": 7}` + "\n"; r.Error != nil || !strings.HasPrefix(printed(e), want) || !strings.HasSuffix(printed(e), "True 0\n") {
+	if want := `{"took": 0} 1` + "\n" + `{"took": 60} 1` + "\n" + `{"took": 60} {"cell": 7}` + "\n"; r.Error != nil || !strings.HasPrefix(printed(e), want) || !strings.HasSuffix(printed(e), "True 0\n") {
 		t.Errorf("%q, %v", printed(e), r.Error != nil)
 	}
 }

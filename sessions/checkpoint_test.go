@@ -93,6 +93,26 @@ func TestACheckpointOfTheLastCell(t *testing.T) {
 	})
 }
 
+// What a kernel died over is of no use to the next one.
+func TestWhatADeadKernelHadNotSavedToTheEndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(checkpointing)
+		defer m.Shutdown(context.Background())
+		savedCell(t, m, "x")
+		for _, name := range images.UnfinishedFiles {
+			if err := os.WriteFile(filepath.Join(l.p.Specs()[0].Workspace, name), []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		savedCell(t, m, "die")
+		tells(t, savedCell(t, m, "x").Preamble(), "All variables")
+		if left, err := filepath.Glob(filepath.Join(l.p.Specs()[0].Workspace, images.SavedFile+"*")); err != nil || left != nil {
+			t.Errorf("there is %q, %v", left, err)
+		}
+	})
+}
+
 // Saving is for what would take long to have again, and must not take long itself.
 func TestWhenVariablesAreSavedWhileTheKernelGoesOn(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,8 +181,11 @@ func (s *session) withVariables(why string, saved bool) string {
 	return why
 }
 
-// loadVariables has a new kernel load what the last one has saved.
+// loadVariables has a new kernel load what the last one has saved. What that did not come to the end with goes.
 func (s *session) loadVariables() {
+	if s.manager.cfg.SavesVariables(s.choice.Language) {
+		s.removeFiles(images.UnfinishedFiles)
+	}
 	if !s.saved {
 		return
 	}
@@ -259,12 +263,16 @@ func (s *session) forgetSaved() {
 // removeSaved removes the file, also one that a kernel had saved just when it was interrupted: a later session of the id would load it.
 // A process that still writes one gives up when it does not find it.
 func (s *session) removeSaved() {
+	s.removeFiles(append(slices.Clone(images.UnfinishedFiles), images.SavedFile)) // that last: the others may still become it
+}
+
+func (s *session) removeFiles(names []string) {
 	f, err := s.manager.workspaces.open(s.key)
 	if err != nil {
 		return // where this host has no way to it, the next that are saved take its place
 	}
 	defer f.Close()
-	for _, name := range images.SavedFiles {
+	for _, name := range names {
 		if _, err := f.Delete(name, false); err != nil && fault.KindOf(err) != fault.NotFound {
 			s.log.Warn("saved variables were not removed", "error", err)
 		}
