@@ -235,6 +235,23 @@ func TestACheckpointOutlivesTheServer(t *testing.T) {
 	})
 }
 
+// A call that keeps a kernel from being culled does not cost it what it had saved before.
+func TestACheckpointOutlivesACullThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(checkpointing)
+		defer m.Shutdown(context.Background())
+		l.p.SavesIn(20 * time.Second)
+		checkpointed(t, m)
+		time.Sleep(30*time.Minute + 10*time.Second)
+		if generation := savedCell(t, m, "x").Generation(); generation != 1 {
+			t.Fatalf("it has generation %d", generation)
+		}
+		savedCell(t, m, "die")
+		tells(t, savedCell(t, m, "x").Preamble(), "its variables after cell 1 were saved. They are back")
+	})
+}
+
 // A cell that runs when the server is stopped keeps its kernel from saving more.
 func TestACheckpointBeforeTheCellThatRanWhenTheServerWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

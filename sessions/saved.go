@@ -80,11 +80,11 @@ func (s *session) saveVariables() (saved, wanted bool) {
 		return s.wasSaved(running.Result()), false
 	case <-s.wake:
 		s.stopSilent(running)
-		s.removeSaved()
+		s.removeUnwanted()
 		return false, true
 	case o := <-s.orders:
 		s.stopSilent(running)
-		s.removeSaved()
+		s.removeUnwanted()
 		s.obey(o)
 		return false, true
 	case <-ctx.Done():
@@ -200,9 +200,7 @@ func (s *session) loadVariables() {
 	if after < last {
 		back.after = after
 	}
-	if s.manager.cfg.CheckpointAfter <= 0 {
-		s.removeSaved() // what is there still is for the case that this kernel dies
-	}
+	s.removeUnwanted()
 	s.log.Info("saved variables were loaded", "back", back.Back, "all", back.Why == "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,6 +262,13 @@ func (s *session) forgetSaved() {
 // A process that still writes one gives up when it does not find it.
 func (s *session) removeSaved() {
 	s.removeFiles(append(slices.Clone(images.UnfinishedFiles), images.SavedFile)) // that last: the others may still become it
+}
+
+// removeUnwanted removes it where nothing is kept for the case that a kernel dies that goes on.
+func (s *session) removeUnwanted() {
+	if s.manager.cfg.CheckpointAfter <= 0 {
+		s.removeSaved()
+	}
 }
 
 func (s *session) removeFiles(names []string) {
