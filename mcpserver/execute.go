@@ -294,11 +294,15 @@ func unsavedRemark(err error) string {
 }
 
 func ladderRemark(i sessions.InterruptReport) string {
+	variables := "variables are lost"
+	if i.VariablesSaved {
+		variables = "of its variables those come back that had been saved (the next cell is told which)"
+	}
 	switch {
 	case i.Rung == sessions.RungRestart:
-		return "It ignored the interrupt, and its kernel had to be restarted: variables are lost, files are kept."
+		return "It ignored the interrupt, and its kernel had to be restarted: " + variables + ", files are kept."
 	case !i.VariablesKept:
-		return "Its kernel ended before it stopped: variables are lost."
+		return "Its kernel ended before it stopped: " + variables + "."
 	case i.Rung == sessions.RungKillChildren:
 		return "It stopped when the processes that it had started were killed; variables are kept."
 	}

@@ -73,6 +73,19 @@ func TestRealInterruptOfAwait(t *testing.T) {
 	}
 }
 
+// Who stops a cell by a restart of its kernel hears what that costs.
+func TestLadderRemarkOfVariables(t *testing.T) {
+	for want, report := range map[string]sessions.InterruptReport{
+		"had to be restarted: variables are lost, files are kept.":                                                                 {Rung: sessions.RungRestart},
+		"had to be restarted: of its variables those come back that had been saved (the next cell is told which), files are kept.": {Rung: sessions.RungRestart, VariablesSaved: true},
+		"ended before it stopped: of its variables those come back that had been saved (the next cell is told which).":             {Rung: sessions.RungInterrupt, VariablesSaved: true},
+	} {
+		if said := ladderRemark(report); !strings.HasSuffix(said, want) {
+			t.Errorf("%+v: %s", report, said)
+		}
+	}
+}
+
 // The ladder is the same for a cancelled call and for interrupt_session.
 func TestRealCancelAndInterrupt(t *testing.T) {
 	w := newRealWorld(t, func(c *sessions.Config) { c.Grace = 2 * time.Second })

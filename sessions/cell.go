@@ -256,6 +256,7 @@ func (r *run) conclude() {
 		}
 	}
 	result.Interrupt.VariablesKept = result.Interrupt.Ran && r.replaced == "" && result.Status != kernels.StatusDied
+	result.Interrupt.VariablesSaved = result.Interrupt.Ran && result.Death != nil && HasVariablesSaved(result.Death.Cause)
 	result.Files, result.MoreFiles = s.filesWritten()
 	s.checkpoints.ran(r.e)
 	s.settle(r.e, result, nil)

@@ -169,7 +169,11 @@ func TestAKernelThatHadToBeRestartedHasWhatWasSaved(t *testing.T) {
 		r := sessions.Python("s", "stubborn")
 		r.Timeout = time.Minute
 		e := sessions.StartCell(t, m, sessions.Alice, r)
-		tells(t, sessions.WaitFor(t, e).Death.Cause, "did not stop when it was interrupted; its variables after cell 1 were saved")
+		result := sessions.WaitFor(t, e)
+		tells(t, result.Death.Cause, "did not stop when it was interrupted; its variables after cell 1 were saved")
+		if i := result.Interrupt; i.VariablesKept || !i.VariablesSaved {
+			t.Errorf("%+v", i)
+		}
 		tells(t, savedCell(t, m, "x").Preamble(), "They are back", "generation 2")
 	})
 }

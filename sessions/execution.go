@@ -97,8 +97,9 @@ type InterruptReport struct {
 	// Rung is the step that stopped it: "interrupt", "kill_children" or "restart"; empty for a cell that was still waiting
 	// for the connection to its kernel.
 	Rung string
-	// VariablesKept tells whether the kernel still has its variables.
-	VariablesKept bool
+	// VariablesKept tells whether the kernel still has its variables, VariablesSaved that it has not, but that the next one has those that
+	// had been saved.
+	VariablesKept, VariablesSaved bool
 	// RunsOn tells that nothing stopped the cell that was allowed to (TryInterrupt).
 	RunsOn bool
 	// Already tells that the cell was being stopped before this was asked: the rest is what that came to.
