@@ -201,7 +201,7 @@ def checkpoint(cell, most):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(lock).st_size:  # the one before has failed, or was killed
             took = LONGEST_ASIDE
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), without_interrupts():
             warnings.simplefilter("ignore")  # of threads, which the copy has none of
             child = os.fork()
             if not child:
@@ -224,8 +224,17 @@ def aside(work):
         os._exit(0)
 
 
+@contextlib.contextmanager
+def without_interrupts():
+    # They are meant for cells. One that came to the copy, before it is on its way, would make a second kernel of it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def save_aside(new, lock, cell, most):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for cells
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
     let_go_of_files(lock)
