@@ -103,6 +103,18 @@ func TestRealVariablesOfBashAreBack(t *testing.T) {
 	}
 }
 
+// Names that begin like the shell's own are the cells', and what has no value yet has its attributes: an associative array's.
+func TestRealVariablesOfBashAreBackWithoutAValue(t *testing.T) {
+	spec, folders := kernelstest.Bash(t)
+	f := newForgetful(t, spec, folders[0], folders...)
+	f.run(t, `EPOCHS=10 BASH_DIR=d COMP_LEVEL=l; declare -A m; declare -i n; export E; v=$'\ndeclare -x w\n'; declare -r r=$'\ndeclare -x v\n'`)
+	f.culled(t)
+	text, told := f.run(t, `m[a]=1; m[b]=2; n=1+1; E=e; echo $EPOCHS $BASH_DIR $COMP_LEVEL "${#m[@]}" $n; bash -c 'echo $E'; declare -p v w 2>&1`+" || true")
+	if want := "10 d l 2 2\ne\ndeclare -- v=$'\\ndeclare -x w\\n'\nbash: declare: w: not found\n"; text != want || !strings.Contains(told, "Not back: background work.") {
+		t.Errorf("got  %s\nwant %s\nit is told %s", text, want, told)
+	}
+}
+
 // A session that has only looked around has nothing to save, and nothing that an image brings is taken for the session's own.
 func TestRealBashSavesNothingOfItsOwn(t *testing.T) {
 	spec, folders := kernelstest.Bash(t)

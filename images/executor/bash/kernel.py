@@ -55,6 +55,8 @@ __cellblock_save() {
       for __cellblock_name in "${!BASH_ALIASES[@]}"; do
         builtin printf '\0alias %s\0' "$__cellblock_name"; builtin alias -- "$__cellblock_name"
       done
+      builtin unset -v "${__cellblock_names[@]}"
+      builtin printf '\0unassigned\0'; builtin declare -p
       builtin printf '\0end\0'
     } >>"$1"
   ) || builtin true

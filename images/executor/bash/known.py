@@ -12,12 +12,14 @@ KINDS = ["directory", "mask", "behaviour", "variable", "arguments", "function", 
 
 # What Bash makes by itself, and what the kernel has in it.
 ITS_OWN = re.compile(
-    r"BASH.*|COMP_.*|DIRSTACK|EPOCH.*|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OPTERR|OSTYPE|PIPESTATUS|PPID|PWD|RANDOM"
-    r"|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__cellblock.*|PS[012]|PROMPT_COMMAND"
+    r"BASH(PID|OPTS|_(ALIASES|ARGC|ARGV0?|CMDS|COMMAND|EXECUTION_STRING|LINENO|MONOSECONDS|REMATCH|SOURCE|SUBSHELL|TRAPSIG|VERSINFO|VERSION))?"
+    r"|COMP_(CWORD|KEY|LINE|POINT|TYPE|WORDBREAKS|WORDS)|DIRSTACK|EPOCH(REALTIME|SECONDS)|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE"
+    r"|OPTERR|OSTYPE|PIPESTATUS|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__cellblock.*|PS[012]|PROMPT_COMMAND"
 )
 
 TRAP = re.compile(r"trap -- '(?:[^']|'\\'')*' (\S+)\n")
 VARIABLE = re.compile(r"declare -(\S+) (\w+)(=.*)?\n", re.DOTALL)
+UNASSIGNED = re.compile(r"^declare -\S+ (\w+)$", re.MULTILINE)
 LATE = "ilucr"  # attributes that change what is assigned, or forbid it: of an integer's text Bash would compute the value
 
 
@@ -34,9 +36,12 @@ def read(path):
     for key, text in zip(fields[:-2:2], fields[1:-2:2]):
         if key == "options":
             known.update(options(text))
-        elif kind(key) != "variable" or not ITS_OWN.fullmatch(name_of(key)):
+        elif key == "unassigned":
+            for match in UNASSIGNED.finditer(text):
+                known.setdefault(f"variable {match[1]}", f"{match[0]}\n")
+        else:
             known[key] = text
-    return known
+    return {key: text for key, text in known.items() if kind(key) != "variable" or not ITS_OWN.fullmatch(name_of(key))}
 
 
 def options(text):
