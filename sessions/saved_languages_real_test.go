@@ -90,7 +90,7 @@ func TestRealVariablesOfBashAreBack(t *testing.T) {
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
-	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, "Not back: 7 (open descriptor), ERR (trap), background") {
+	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, "Not back: 7 (descriptor), ERR (trap), background") {
 		t.Errorf("it is told %s", told)
 	}
 	// What cannot be is told by its name.

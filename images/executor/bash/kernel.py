@@ -55,6 +55,9 @@ __cellblock_save() {
       for __cellblock_name in "${!BASH_ALIASES[@]}"; do
         builtin printf '\0alias %s\0' "$__cellblock_name"; builtin alias -- "$__cellblock_name"
       done
+      for __cellblock_name in 3 4 5 6 7 8 9; do # from 10 on they are Bash's own
+        [[ ! -e /dev/fd/$__cellblock_name ]] || builtin printf '\0descriptor %s\0' "$__cellblock_name"
+      done
       builtin unset -v "${__cellblock_names[@]}"
       builtin printf '\0unassigned\0'; builtin declare -p
       builtin printf '\0end\0'
@@ -188,10 +191,6 @@ class BashKernel(TerminalKernel):
     def take_over(self, found):
         self.hidden(known.taken_over(found))
 
-    def descriptors(self):
-        """Those that cells have opened and numbered: Bash has its own from 10 on."""
-        return [number for number in os.listdir(f"/proc/{self.program.process.pid}/fd") if "3" <= number <= "9" and len(number) == 1]
-
     def evaluate(self, expression):
         answer = {"cellblock.variables": self.variables, "cellblock.save": self.save, "cellblock.load": self.load}.get(expression)
         if answer is None:
@@ -208,7 +207,6 @@ class BashKernel(TerminalKernel):
         found = self.news(self.known())
         kept = {key: text for key, text in found.items() if known.kind(key) in known.KINDS}
         left = [known.label(key) for key in found.keys() - kept.keys()]
-        left += [f"{number} (open descriptor)" for number in self.descriptors()]
         if kept:
             self.write({"known": kept, "left": sorted(left)})
         return {"saved": len(kept)}
