@@ -20,7 +20,7 @@ const LINE = 300 // characters
 const REMEMBERED = 2000 // cells
 
 // frameAt reads one line of V8's stack: "    at async f (file:///x.js:3:5)", "    at cell-2:1:7".
-const frameAt = /^ {4}at (?:async )?(?:(.+?) \()?((?:file:\/\/|node:|\/|cell-)[^()]*?):(\d+):(\d+)\)?$/
+const frameAt = /^ {4}at (?:async )?(?:(.+?) \()?((?:file:\/\/|node:|\/|cell-|saved-)[^()]*?):(\d+):(\d+)\)?$/
 // compiledAt reads the first line of the stack of a SyntaxError that V8 has found.
 const compiledAt = /^(cell-\d+|\/.+|file:.+):(\d+)$/
 const cellName = /^cell-(\d+)$/

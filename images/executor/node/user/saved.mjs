@@ -102,7 +102,7 @@ export async function load(modules, remember) {
     if (module) return await modules.again(module)
     if (!text) return value
     if (!made.has(text)) {
-      const filename = `/saved/${text.name || name}.js`
+      const filename = `saved-${text.name || name}` // no path: what it imports is looked for from the working directory
       remember(filename, text.text)
       made.set(text, script(text, filename).runInThisContext()[text.name])
     }
