@@ -10,7 +10,7 @@ import v8 from 'node:v8'
 import { Data, isCompound } from './data.mjs'
 import { typeName } from './describe.mjs'
 import { Functions, script } from './functions.mjs'
-import { Map, Math, Object, String, process } from './intrinsics.mjs'
+import { Buffer, Map, Math, Object, String, process } from './intrinsics.mjs'
 import { defined, lookUp } from './names.mjs'
 
 const PLACE = join(process.cwd(), '.cellblock-variables') // the next kernel starts there, too
@@ -120,12 +120,23 @@ export async function load(modules, remember) {
   return { back, left: left.slice(0, MOST_TOLD), more: Math.max(0, left.length - MOST_TOLD), why: '' }
 }
 
+// Reader gives each view a buffer of its own: Node's would be of the whole file.
+class Reader extends v8.DefaultDeserializer {
+  _readHostObject() {
+    const view = super._readHostObject()
+    if (Buffer.isBuffer(view)) return Buffer.from(view)
+    return new view.constructor(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength))
+  }
+}
+
 // taken is what was saved. The file goes before it is read: a kernel that dies of it is not the first of many.
 function taken() {
   const file = openSync(PLACE)
   try {
     unlinkSync(PLACE)
-    return v8.deserialize(readFileSync(file))
+    const reader = new Reader(readFileSync(file))
+    reader.readHeader()
+    return reader.readValue()
   } finally {
     closeSync(file)
   }
