@@ -148,9 +148,9 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		`class Point { constructor() { this.x = 1 } }`,
 		`const p = new Point(), points = [p], api = { go() {} }, up = (() => { let c = 0; return () => ++c })(), mine = () => this, bound = add.bind(null)`,
 		`const told = []; const proxy = new Proxy({}, { get() { told.push(1) }, ownKeys() { told.push(2); return [] } }), lazy = { get x() { told.push(3) } }`,
-		`Object.defineProperty(globalThis, 'got', { get() { told.push(4) }, configurable: true }); add.calls = undefined; delete add.calls; function counts() {}; counts.n = 1`,
+		`Object.defineProperty(globalThis, 'got', { get() { told.push(4) }, configurable: true }); add.calls = undefined; delete add.calls; function counts() {}; counts.n = 1; function Heir() {}; Object.setPrototypeOf(Heir.prototype, Point.prototype)`,
 		`const { m } = { m() { return 1 } }, typed = Object.assign([...rows], { p }), open = fs.createReadStream('own.mjs'); function strict() { 'use strict' }`,
-		`const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
+		`function patch() {}; fs.patch = patch`, `const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
 	}, "\n"))
 	f.culled(t)
 	text, told := f.run(t, strings.Join([]string{
@@ -159,7 +159,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		`console.log(big, none, text.length, typeof ran, re, day.getTime(), Object.is(data.a[1].b, -0), data.self === alias, map.get(data).has(data.a), rows.length, rows.columns === data, bytes, numbers, new DataView(numbers.buffer).getFloat64(0, true), ofNumbers.buffer.byteLength)`,
 		`console.log(add(1), plus === add, times(2), times.name, await named(), later(1), [...upTo()], await loads() === size, told)`,
 		`try { add(Symbol()) } catch (error) { console.log(error.stack.split('\n')[1].trim()) }`,
-		`const data = 1; console.log(['Point', 'p', 'up', 'proxy', 'lazy', 'got', 'deep'].filter(name => name in globalThis))`,
+		`const data = 1; console.log(['Point', 'p', 'up', 'proxy', 'lazy', 'got', 'deep', 'patch'].filter(name => name in globalThis))`,
 	}, "\n"))
 	want := "1 true [ 1, 2 ] a/b true true $(mine) /workspace/sub [ 'sub' ]\n" +
 		"10n undefined 27 undefined /a+/g 5 true true true 500 true <Buffer 68 65 79> Float64Array(1) [ 1.5 ] 1.5 8\n" +
@@ -168,7 +168,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	left := "Not back: Point (class), p (Point), points (Array: Point in it), api (Object: function in it), up (function: a closure), mine (function), " +
-		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), strict (function), got (accessor), deep (Object), background"
+		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), Heir (function), strict (function), got (accessor), deep (Object), patch (it is not in fs), background"
 	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
 		t.Errorf("it is told %s", told)
 	}

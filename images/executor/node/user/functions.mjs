@@ -61,6 +61,7 @@ function isItsSource(value, text) {
   const prototype = Object.getOwnPropertyDescriptor(value, 'prototype')?.value
   if (keys.some(key => !OWN.includes(key))) return false
   if (prototype && Reflect.ownKeys(prototype).some(key => key !== 'constructor')) return false
+  if (prototype && ![Object.prototype, Object.getPrototypeOf(value).prototype].includes(Object.getPrototypeOf(prototype))) return false // it inherits
   if (/^function\b(?!\s*\*)/.test(text) && tellsStrict && !keys.includes('caller')) return false // it is strict, as its cell was
   if (!/^(async\s+)?function\b/.test(text) && /\b(this|arguments|super|new\.target)\b/.test(text)) return false
   return isReadable(value, text)

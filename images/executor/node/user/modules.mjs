@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import vm from 'node:vm'
-import { Map, Object, String, SyntaxError, process } from './intrinsics.mjs'
+import { Error, Map, Object, String, SyntaxError, process } from './intrinsics.mjs'
 import { followTypeScript, requireTypeScript } from './typescript.mjs'
 
 const ours = createRequire(import.meta.url)
@@ -68,7 +68,9 @@ export class Modules {
   async again({ specifier, name, attributes, file, member }) {
     if (file === undefined) return (await this.import(specifier, [name], attributes))[0]
     const module = ours(file)
-    return member === undefined ? module : module[member]
+    if (member === undefined) return module
+    if (!(member in Object(module))) throw new Error(`it is not in ${file}`)
+    return module[member]
   }
 
   async #load(specifier, options) {
