@@ -137,7 +137,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 	f.run(t, strings.Join([]string{
 		`import size, { list } from './own.mjs'; list.push(2)`, `import * as own from './own.mjs'`,
 		`const { join } = require('path'), events = require('events'), env = process.env`,
-		`let n = 1, big = 10n, none, text = '"); globalThis.ran = 1; ("\n', re = /a+/g, day = new Date(5)`,
+		`let n = 1, performance = 0.5, big = 10n, none, text = '"); globalThis.ran = 1; ("\n', re = /a+/g, day = new Date(5)`,
 		`const data = { a: [1, { b: -0 }] }, alias = data, map = new Map([[data, new Set([data.a])]]), rows = Array.from({ length: 500 }, (_, i) => i)`,
 		`data.self = data; rows.columns = data; const bytes = Buffer.from('hey'), numbers = new Float64Array([1.5]), ofNumbers = new DataView(numbers.buffer)`,
 		`function add(a) {`, `  return a + n`, `}`,
@@ -156,13 +156,13 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 	text, told := f.run(t, strings.Join([]string{
 		`n = 10`,
 		`console.log(size(), own.default === size, list, join('a', 'b'), events === require('events'), env === process.env, process.env.MINE, process.cwd(), fs.readdirSync('/workspace'))`,
-		`console.log(big, none, text.length, typeof ran, re, day.getTime(), Object.is(data.a[1].b, -0), data.self === alias, map.get(data).has(data.a), rows.length, rows.columns === data, bytes, numbers, new DataView(numbers.buffer).getFloat64(0, true), ofNumbers.buffer.byteLength)`,
+		`console.log(performance, big, none, text.length, typeof ran, re, day.getTime(), Object.is(data.a[1].b, -0), data.self === alias, map.get(data).has(data.a), rows.length, rows.columns === data, bytes, numbers, new DataView(numbers.buffer).getFloat64(0, true), ofNumbers.buffer.byteLength)`,
 		`console.log(add(1), plus === add, times(2), times.name, await named(), later(1), [...upTo()], await loads() === size, told)`,
 		`try { add(Symbol()) } catch (error) { console.log(error.stack.split('\n')[1].trim()) }`,
 		`const data = 1; console.log(['Point', 'p', 'up', 'proxy', 'lazy', 'got', 'deep', 'patch'].filter(name => name in globalThis))`,
 	}, "\n"))
 	want := "1 true [ 1, 2 ] a/b true true $(mine) /workspace/sub [ 'sub' ]\n" +
-		"10n undefined 27 undefined /a+/g 5 true true true 500 true <Buffer 68 65 79> Float64Array(1) [ 1.5 ] 1.5 8\n" +
+		"0.5 10n undefined 27 undefined /a+/g 5 true true true 500 true <Buffer 68 65 79> Float64Array(1) [ 1.5 ] 1.5 8\n" +
 		"11 true 20 times 11 [ 1, 10 ] [ 10 ] true []\nat add (saved-add:2:12)\n[]\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)

@@ -1,7 +1,7 @@
 // What names stand for, found out without running any of the user's code: getters are not called.
 import { isProxy } from 'node:util/types'
 import { isBuiltIn } from './builtins.mjs'
-import { Object, Set } from './intrinsics.mjs'
+import { Map, Object, Set } from './intrinsics.mjs'
 
 const KEYWORDS = ['async', 'await', 'break', 'case', 'catch', 'class', 'const', 'continue', 'default', 'delete', 'else', 'export', 'extends',
   'false', 'finally', 'for', 'function', 'import', 'instanceof', 'let', 'new', 'null', 'return', 'static', 'super', 'switch', 'this', 'throw',
@@ -9,16 +9,23 @@ const KEYWORDS = ['async', 'await', 'break', 'case', 'catch', 'class', 'const', 
 
 const path = /(?:[\p{ID_Start}$_][\p{ID_Continue}$]*\??\.)*(?:[\p{ID_Start}$_][\p{ID_Continue}$]*)?$/u
 
-const builtIn = new Set()
+const builtIn = new Map() // how each name was defined
 
 // rememberBuiltIns takes note of what there is before any cell has run.
 export function rememberBuiltIns() {
-  for (const name of Object.getOwnPropertyNames(globalThis)) builtIn.add(name)
+  for (const name of Object.getOwnPropertyNames(globalThis)) builtIn.set(name, Object.getOwnPropertyDescriptor(globalThis, name))
 }
 
-// defined are the names that cells have defined, in the order in which they did.
+// defined are the names that cells have defined, in the order in which they did. Names of Node's to which they have given something else
+// come first.
 export function defined() {
-  return Object.getOwnPropertyNames(globalThis).filter(name => !builtIn.has(name) && !isBuiltIn(find(globalThis, name)))
+  return Object.getOwnPropertyNames(globalThis).filter(name => builtIn.has(name) ? isTaken(name) : !isBuiltIn(find(globalThis, name)))
+}
+
+// isTaken tells whether a name of Node's stands for a cell's value, which is enumerable; what the kernel itself changes (require) is not.
+function isTaken(name) {
+  const { value, enumerable } = find(globalThis, name), before = builtIn.get(name)
+  return enumerable && value !== undefined && value !== (before.get ? before.get.call(globalThis) : before.value)
 }
 
 // complete answers what could stand at the cursor. Positions are in JavaScript's units.
