@@ -178,7 +178,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 func TestRealVariablesOfRAreBack(t *testing.T) {
 	spec, folders := kernelstest.R(t)
 	f := newForgetful(t, spec, folders[0], folders...)
-	f.run(t, `dir.create("sub"); setwd("sub"); options(digits = 4, own = "o"); library(splines); attach(list(attached = 9), name = "mine")
+	f.run(t, `dir.create("sub"); setwd("sub"); options(digits = 4, own = "o"); Sys.setenv(MINE = "$(mine)"); library(splines); attach(list(attached = 9), name = "mine")
 set.seed(7); drawn <- runif(3)
 x <- 1; f <- function(y = 2) x + y; up <- (function() { n <- 0; function() { n <<- n + 1; n } })(); one <- up(); up2 <- up
 .hidden <- 5; e <- new.env(); shared <- list(e, e); fit <- lm(mpg ~ wt, mtcars); fo <- local({ k <- 3; y ~ x + k })
@@ -189,10 +189,10 @@ con <- file("t.txt", "w"); held <- list(con = con); makeActiveBinding("active", 
 data(iris); deep <- NULL; for (i in 1:1e5) deep <- list(deep)`)
 	f.culled(t)
 	text, told := f.run(t, `x <- 10
-cat(f(), up(), up2(), .hidden, identical(shared[[1]], e) && identical(shared[[2]], e), environment(fo)$k, basename(getwd()), getOption("own"), attached, nrow(iris), "\n")
+cat(f(), up(), up2(), .hidden, identical(shared[[1]], e) && identical(shared[[2]], e), environment(fo)$k, basename(getwd()), getOption("own"), Sys.getenv("MINE"), attached, nrow(iris), "\n")
 cat(hello(p), hello(new("P", name = "bob")), p + p, a$up(), A$new(v = 5)$up(), a$copy()$up(), update(fit, . ~ . + hp)$rank, "package:splines" %in% search(), "\n")
 drawn <- runif(1); set.seed(7); cat(runif(4)[4] == drawn, exists("con"), exists("promise"), list.files("/workspace", all.files = TRUE, no.. = TRUE), "\n")`)
-	if want := "12 2 3 5 TRUE 3 sub o 9 150 \nada 10 bob 10 sum 11 15 21 3 TRUE \nTRUE FALSE FALSE .cellblock-variables sub \n"; text != want {
+	if want := "12 2 3 5 TRUE 3 sub o $(mine) 9 150 \nada 10 bob 10 sum 11 15 21 3 TRUE \nTRUE FALSE FALSE .cellblock-variables sub \n"; text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	left := "Not back: active (active binding), promise (promise), con (file), deep (list), held (list), background work and what cells had set in packages."

@@ -5,7 +5,7 @@
 # another process: what has one in it is not saved.
 MOST_TOLD <- 20 # names of what is not saved
 PLACE <- file.path(getwd(), ".cellblock-variables") # the next kernel has the same folder, under the same name
-BEGAN <- list(options = options(), attached = search())
+BEGAN <- list(options = options(), attached = search(), environment = Sys.getenv())
 
 # What R and S4 keep among the session's names, and nobody has named.
 unnamed <- function(names) grepl("^\\.(Random\\.seed$|__[CT]__)", names)
@@ -39,9 +39,11 @@ about <- function(name, value) sprintf("%s (%s)", clip(name, 60), clip(class(val
 state <- function(left) {
   changed <- Filter(function(name) !identical(getOption(name), BEGAN$options[[name]]), names(options()))
   attached <- setdiff(search(), BEGAN$attached)
+  environment <- as.list(Sys.getenv())
+  environment <- environment[!mapply(identical, environment, as.list(BEGAN$environment)[names(environment)])]
   data <- attached[!startsWith(attached, "package:")]
   list(
-    left = as.character(left), options = options()[changed], folder = getwd(), libraries = .libPaths(), namespaces = loadedNamespaces(),
+    left = as.character(left), options = options()[changed], environment = environment, folder = getwd(), libraries = .libPaths(), namespaces = loadedNamespaces(),
     attached = rev(attached), data = sapply(data, function(name) as.list(as.environment(name), all.names = TRUE), simplify = FALSE)
   )
 }
@@ -126,6 +128,7 @@ load_from <- function(path) {
 # Attaches what was attached, in that order, and returns which packages are not there.
 go_where_it_was <- function(before) {
   .libPaths(c(before$libraries, .libPaths()))
+  if (length(before$environment)) do.call(Sys.setenv, before$environment)
   missing <- character()
   suppressMessages(suppressWarnings({
     for (name in before$attached) {
