@@ -122,6 +122,63 @@ func TestRealCheckpointThatFails(t *testing.T) {
 	}
 }
 
+// R's variables outlive a kernel that dies, as far as they were saved while it went on.
+func TestRealCheckpointOfR(t *testing.T) {
+	spec, folders := kernelstest.R(t)
+	f := newSaving(t, 0, time.Millisecond, spec, folders[0], folders...)
+	f.run(t, `x <- 1; g <- function() x + 1; e <- new.env(); shared <- list(e, e); con <- file("open", "w"); z <- crossprod(matrix(1, 300, 300))
+system(sprintf("(until test -e .cellblock-variables; do sleep 0.01; done; kill -9 %d)", Sys.getpid()), wait = FALSE)`)
+	if info := lost(t, f.Manager); !strings.HasSuffix(info.Lost, "; its variables after cell 1 were saved") {
+		t.Errorf("it is lost because %s", info.Lost)
+	}
+	text, told := f.run(t, "x <- 2; cat(g(), identical(shared[[1]], e) && identical(shared[[2]], e), z[1])")
+	if text != "3 TRUE 300" || !strings.Contains(told, "They are back") || !strings.Contains(told, "Not back: con (file), background") {
+		t.Errorf("%q, told %s", text, told)
+	}
+}
+
+// The kernel does not notice: its threads go on, what it has open is its own, and no process is the cells' to wait for. A copy that fails
+// takes no room and is not soon tried again; one that goes on is not begun twice, and is not what an interrupt is meant for.
+func TestRealCheckpointOfRIsNotNoticed(t *testing.T) {
+	spec, folders := kernelstest.R(t)
+	f := newSaving(t, 0, time.Hour, spec, folders[0], folders...)
+	f.run(t, `kernel <- function() Find(function(frame) exists("beside", frame, inherits = FALSE), sys.frames())$beside$cellblock
+checkpoint <- function(most) jsonlite::fromJSON(kernel()$checkpoint(7, most)[[1]])$took
+forget <- function() assign("last_aside", NA, kernel())
+processes <- function() {
+  comms <- lapply(Sys.glob("/proc/[0-9]*/stat"), function(path) tryCatch(suppressWarnings(readLines(path)), error = function(e) ""))
+  sum(grepl(" (R) ", comms, fixed = TRUE))
+}
+ended <- function() while (processes() > 1) Sys.sleep(0.01)
+interrupt <- function() {
+  while (file.exists(copied) && file.size(copied) == 0) Sys.sleep(0.01)
+  system(sprintf("trap '' INT; kill -INT -%d", Sys.getpid()))
+}
+saved <- ".cellblock-variables"; copied <- paste0(saved, ".checkpoint")
+tables <- requireNamespace("data.table", quietly = TRUE); if (tables) data.table::setDTthreads(2)`)
+	for _, step := range []struct{ what, code, want string }{
+		{"of one that has too little room", `cat(checkpoint(5000)); ended(); cat("", file.size(copied), file.exists(saved))`, "0 0 FALSE"},
+		{"of one soon after that", `cat(checkpoint(1e9) < 60, processes(), file.size(copied))`, "TRUE 1 0"},
+		{"of one much later", `forget(); cat(checkpoint(1e9)); ended(); cat("", readLines(saved, 1, skipNul = TRUE), file.exists(copied))`, `60 {"cell": 7} FALSE`},
+		{"of what goes on", `big <- as.list(1:3e6); z <- crossprod(matrix(1, 300, 300)); job <- parallel::mcparallel(8)
+w <- pipe("cat >piped", "w"); cat("one\n", file = w); took <- checkpoint(1e9); close(w)
+cat(took > 0 && took < 60, processes() > 1, checkpoint(1e9) < 60, length(parallel:::children()), parallel::mccollect(job)[[1]], readLines("piped"))`, "TRUE TRUE TRUE 1 8 one"},
+		{"of what comes then", `interrupt()
+cat(unlist(parallel::mclapply(1:2, identity)), crossprod(z)[1] == 300^3, !tables || data.table::getDTthreads() == min(2, parallel::detectCores()), file.exists(copied))
+ended(); cat("", file.exists(copied), file.size(saved) > 3e6, length(warnings()))`, "1 2 TRUE TRUE TRUE FALSE TRUE 0"},
+		{"of one that does not end", `hang <- function(new, ...) {
+  cat("part", file = new)
+  repeat NULL
+}
+assign("save_as", hang, kernel()); assign("LONGEST_ASIDE", 1, kernel())
+took <- checkpoint(1e9); interrupt(); ended(); cat(file.size(copied))`, "0"},
+	} {
+		if text, _ := f.run(t, step.code); text != step.want {
+			t.Errorf("%s: got %q, want %q", step.what, text, step.want)
+		}
+	}
+}
+
 // lost waits until session "s" has no kernel.
 func lost(t *testing.T, m *sessions.Manager) sessions.Info {
 	t.Helper()

@@ -17,13 +17,19 @@ import (
 	"cellblock/sessions"
 )
 
-// forgetful is a session in a language whose kernelspec lies in folder, and whose kernel can be stopped for want of use.
+// forgetful is a session in a language whose kernelspec lies in folder, and whose kernel can be stopped for want of use, or saves its
+// variables while it goes on.
 type forgetful struct {
 	*sessions.Manager
 	language string
 }
 
 func newForgetful(t *testing.T, spec kernels.Kernelspec, folder string, folders ...string) forgetful {
+	t.Helper()
+	return newSaving(t, time.Second, time.Hour, spec, folder, folders...)
+}
+
+func newSaving(t *testing.T, idle, checkpoint time.Duration, spec kernels.Kernelspec, folder string, folders ...string) forgetful {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(folder, images.KernelspecFile))
 	if err != nil {
@@ -40,8 +46,8 @@ func newForgetful(t *testing.T, spec kernels.Kernelspec, folder string, folders 
 	kernelstest.Need(t, err == nil, fmt.Sprintf("the local provisioner (%v)", err))
 	t.Cleanup(func() { _ = p.Close() })
 	return forgetful{language: l.Name, Manager: newReal(t, func(c *sessions.Config) {
-		c.Provisioner, c.SaveVariables, c.IdleTimeout, c.CheckpointAfter = p, true, time.Second, time.Hour
-		c.Runtimes = map[string]sessions.Runtime{l.Name: {Kernelspec: spec, Save: l.Save, Load: l.Load}}
+		c.Provisioner, c.SaveVariables, c.IdleTimeout, c.CheckpointAfter = p, true, idle, checkpoint
+		c.Runtimes = map[string]sessions.Runtime{l.Name: {Kernelspec: spec, Save: l.Save, Load: l.Load, Checkpoint: l.Checkpoint}}
 	})}
 }
 

@@ -1,9 +1,11 @@
-# Saves the variables of a session when its kernel is to be stopped, and loads them into the next one.
+# Saves the variables of a session when its kernel is to be stopped, and, for the case that it dies, now and then while it goes on; and
+# loads them into the next one.
 #
 # All of them are serialized as one: environments that functions, formulas and objects share they share again. Of the session's own, in which
 # functions of cells look up what they use, R writes only which it is. Pointers into memory, as to a connection, point at nothing in
 # another process: what has one in it is not saved.
 MOST_TOLD <- 20 # names of what is not saved
+LONGEST_ASIDE <- 60 # seconds in which a process of its own must have saved them
 PLACE <- file.path(getwd(), ".cellblock-variables") # the next kernel has the same folder, under the same name
 BEGAN <- list(options = options(), attached = search(), environment = Sys.getenv())
 
@@ -11,16 +13,21 @@ BEGAN <- list(options = options(), attached = search(), environment = Sys.getenv
 unnamed <- function(names) grepl("^\\.(Random\\.seed$|__[CT]__)", names)
 
 save <- function(cell) {
+  unlink(paste0(PLACE, ".checkpoint")) # who still writes it gives up
+  new <- paste0(PLACE, ".new")
+  on.exit(unlink(new))
+  answer(saved = save_as(new, cell))
+}
+
+save_as <- function(new, cell) {
   names <- setdiff(ls(globalenv(), all.names = TRUE), ".pbd_env") # which is how the kernel speaks
   kinds <- bindings(names)
   values <- mget(names[kinds == "value"], globalenv())
   left <- sprintf("%s (%s)", names, kinds)[kinds != "value"]
   if (all(unnamed(names(values)))) {
-    unlink(PLACE)
-    return(answer(saved = 0))
+    unlink(c(PLACE, new))
+    return(0)
   }
-  new <- paste0(PLACE, ".new")
-  on.exit(unlink(new))
   whole <- TRUE
   tryCatch(write(new, cell, list(state(left), values), function(pointer) whole <<- FALSE), error = function(e) whole <<- FALSE)
   if (!whole) {
@@ -30,7 +37,50 @@ save <- function(cell) {
     write(new, cell, list(state(left), values), function(pointer) NULL)
   }
   if (!file.rename(new, PLACE)) stop("the file cannot be renamed")
-  answer(saved = sum(!unnamed(names(values))))
+  sum(!unnamed(names(values)))
+}
+
+# A copy of this process does it: the kernel goes on, nothing changes meanwhile, and what goes wrong there is not the kernel's. Its file is
+# there while it goes on, and stays where it fails.
+last_aside <- NA # when this kernel's last has begun
+checkpoint <- function(cell, most) {
+  new <- paste0(PLACE, ".checkpoint")
+  now <- as.numeric(Sys.time())
+  unfinished <- file.exists(new)
+  took <- if (unfinished) min(now - last_aside, LONGEST_ASIDE, na.rm = TRUE) else max(0, as.numeric(file.mtime(PLACE)) - last_aside, na.rm = TRUE)
+  if (!unfinished || took == LONGEST_ASIDE) {
+    last_aside <<- now
+    file.create(new, showWarnings = FALSE)
+    gc() # leaves the copy nothing to finalize: a connection that it closed would write what the kernel's writes, too
+    # Its parent is the kernel's only child, and ends at once. The kernel knows when the copy has closed what it has of the kernel's.
+    suspendInterrupts(parallel:::readChild(forked(forked(save_aside(new, cell, most), estranged = TRUE))))
+  }
+  answer(took = took)
+}
+
+# Evaluates work in a copy of this process, which never returns, and runs nothing at its end. An estranged one is no child that R knows.
+forked <- function(work, estranged = FALSE) {
+  pid <- .Call(parallel:::C_mc_fork, estranged)[[1]] # mcfork() would open a file for what a cell's prints
+  if (pid) return(pid)
+  tryCatch(work, error = function(e) NULL, finally = tools::pskill(Sys.getpid(), tools::SIGKILL))
+}
+
+# Has one more copy save them, which waits for ever for a lock that a thread had, and is killed then.
+save_aside <- function(new, cell, most) {
+  parallel:::closeStdout(TRUE)
+  parallel:::closeStderr(TRUE)
+  open <- as.integer(list.files("/proc/self/fd"))
+  parallel:::closeFD(open[open > 2]) # at whose other end somebody may wait
+  try(writeLines("1000", "/proc/self/oom_score_adj"), silent = TRUE) # this one first
+  free <- as.numeric(system2("df", c("--output=avail", "--block-size=1", shQuote(dirname(new))), stdout = TRUE)[[2]])
+  most <- min(most, free / 10) # others have it, too
+  if (system2("prlimit", sprintf("--pid=%d --core=0 --fsize=%.0f", Sys.getpid(), most), stdout = FALSE)) stop("files have no bound")
+  tools::psnice(value = 19)
+  saving <- forked(save_as(new, cell))
+  wait <- function() tryCatch(parallel:::selectChildren(saving, LONGEST_ASIDE), interrupt = function(e) wait()) # which is meant for cells
+  wait()
+  tools::pskill(saving, tools::SIGKILL)
+  if (file.exists(new)) file.create(new) # what has failed takes no room
 }
 
 about <- function(name, value) sprintf("%s (%s)", clip(name, 60), clip(class(value)[[1]], 60))
@@ -94,6 +144,7 @@ problems_in <- function(value, depth = 5) {
 load <- function() {
   loading <- paste0(PLACE, ".loading")
   if (!file.rename(PLACE, loading)) stop("the file is not there")
+  unlink(paste0(PLACE, ".checkpoint")) # that an earlier kernel was killed with
   on.exit(unlink(loading))
   loaded <- load_from(loading)
   if (loaded$why == "") file.rename(loading, PLACE)
