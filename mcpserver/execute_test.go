@@ -69,6 +69,13 @@ func TestKilledProcessesAreTold(t *testing.T) {
 		w.run("s", "used 1s 5 1").expect(t, false, "A process of this session was"+advice, "· ok ·")
 		w.run("s", "used 1s 5 1000").expect(t, false, "1,000 processes of this session were"+advice)
 		w.execute("s", "used 1s 5 2\nwait", map[string]any{"timeout_seconds": 2}).expect(t, true, "timeout of 2.0 s", "2 processes of this session were"+advice)
+		w.execute("s", "used 1s 5 2\nwait", map[string]any{"wait_seconds": 1}).expect(t, false, "2 processes of this session were"+advice,
+			"waits in vain: interrupt_session stops it.", "· still running, 1.0 s so far")
+		w.call("interrupt_session", map[string]any{"session_id": "s"}).expect(t, false, "was stopped")
+		w.execute("s", "used 1s 5\nwait", map[string]any{"wait_seconds": 1, "timeout_seconds": 2}).expect(t, false, "still running")
+		if got := w.call("get_execution", map[string]any{"session_id": "s", "execution_id": 5, "wait_seconds": 0}); strings.Contains(got.String(), "killed") {
+			t.Error(got)
+		}
 		if got := w.run("s", "used 1s 5"); strings.Contains(got.String(), "killed") {
 			t.Error(got)
 		}

@@ -129,12 +129,18 @@ func watch(ctx context.Context, e *sessions.Execution, from int, wait time.Durat
 // of a cell can ask for it later, so it is in the store by then.
 func (s *service) soFar(ctx context.Context, e *sessions.Execution, v view) *mcp.CallToolResult {
 	content := s.outputs(ctx, e, v)
+	if n := e.OOMKills(ctx); n > 0 {
+		content = append(content, mcp.NewTextContent(killedRemark(n, s.boundsFor(ctx, e.Choice()).memory)+waitsInVain))
+	}
 	if err := e.Saved(context.Background()); err != nil {
 		content = append(content, mcp.NewTextContent(unsavedRemark(err)))
 	}
 	content = append(content, mcp.NewTextContent(footer(e, whereNow(e)+"; read on with "+readOn(e, v.next))))
 	return about(e, v, &mcp.CallToolResult{Content: content})
 }
+
+// waitsInVain is added where processes of a cell were killed that has not ended: a pool of multiprocessing waits for its own for ever.
+const waitsInVain = " Code that waits for such a process, as multiprocessing.Pool does, waits in vain: interrupt_session stops it."
 
 // whereNow says where a cell is that has not ended.
 func whereNow(e *sessions.Execution) string {

@@ -49,6 +49,23 @@ func (s *session) answering() client {
 	return s.live
 }
 
+// OOMKills is how many processes of its session were killed for memory since the cell began to run; 0 for one that does not run, where
+// nobody counts that, and where the kernel's shim does not answer soon. How many they were in the end is in the cell's result.
+func (e *Execution) OOMKills(ctx context.Context) int64 {
+	phase, _ := e.Phase()
+	if e.session == nil || phase != PhaseRunning {
+		return 0
+	}
+	c := e.session.answering()
+	if c == nil {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleTime)
+	defer cancel()
+	stats, _ := c.Stats(ctx)
+	return max(0, stats.OOMKills)
+}
+
 // samples are a session's last ones. Its zero value works.
 type samples struct {
 	taking sync.Mutex // held while one is taken, so that nobody asks beside

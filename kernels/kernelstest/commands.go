@@ -281,9 +281,11 @@ func (c *cell) elided(arg string) error {
 func (c *cell) used(arg string) error {
 	cpu, memory, _ := strings.Cut(arg, " ")
 	memory, kills, _ := strings.Cut(memory, " ")
-	c.event(stream.Event{Kind: stream.EventUsed, Used: &stream.Used{
-		Parent: c.parent.MsgID, CPU: duration(cpu), Memory: int64(number(memory)), OOMKills: int64(number(cmp.Or(kills, "0"))),
-	}})
+	used := &stream.Used{Parent: c.parent.MsgID, CPU: duration(cpu), Memory: int64(number(memory)), OOMKills: int64(number(cmp.Or(kills, "0")))}
+	c.p.mu.Lock()
+	c.p.oomKills = used.OOMKills
+	c.p.mu.Unlock()
+	c.event(stream.Event{Kind: stream.EventUsed, Used: used})
 	return nil
 }
 

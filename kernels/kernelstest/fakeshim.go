@@ -276,6 +276,11 @@ func (k *Kernel) perform(q stream.Request) stream.Reply {
 		k.startProcess()
 	case stream.OpStats:
 		reply.Stats = &stream.Stats{Memory: 64 << 20, MemoryLimit: 512 << 20, ShimMemory: 4 << 20}
+		if p != nil {
+			p.mu.Lock()
+			reply.Stats.OOMKills = p.oomKills
+			p.mu.Unlock()
+		}
 	default:
 		reply.Error = "unknown request"
 	}

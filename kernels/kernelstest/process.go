@@ -27,6 +27,7 @@ type process struct {
 	input    chan string    // takes one answer to an input_request
 	children int
 	last     wire.Header // of the newest request
+	oomKills int64       // what the newest cell has said of that with "used"
 
 	// What follows belongs to the goroutine that runs scripts.
 	count int

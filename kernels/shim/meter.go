@@ -128,6 +128,16 @@ func (m *meter) stop() stream.Used {
 	return u
 }
 
+// killed is how many processes were killed for memory since the execution began that is measured, as of a sample; 0 while none is.
+func (m *meter) killed(now consumption) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.parent == "" {
+		return 0
+	}
+	return max(0, now.kills-m.before.kills)
+}
+
 // cut is end for whatever is measured: its kernel has ended.
 func (m *meter) cut() (stream.Used, bool) {
 	m.mu.Lock()

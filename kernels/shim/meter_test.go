@@ -47,12 +47,19 @@ func TestMeter(t *testing.T) {
 				if u, ok := m.end("another"); ok {
 					t.Errorf("of another: %+v", u)
 				}
+				kills := max(0, tt.after.kills-tt.before.kills)
+				if n := m.killed(tt.after); n != kills {
+					t.Errorf("while it runs: %d killed, want %d", n, kills)
+				}
 				u, ok := m.end("cell")
-				if want := (stream.Used{Parent: "cell", CPU: tt.cpu, Memory: tt.memory, OOMKills: max(0, tt.after.kills-tt.before.kills)}); !ok || u != want {
+				if want := (stream.Used{Parent: "cell", CPU: tt.cpu, Memory: tt.memory, OOMKills: kills}); !ok || u != want {
 					t.Errorf("%+v, want %+v", u, want)
 				}
 				if u, ok := m.end("cell"); ok {
 					t.Errorf("a second time: %+v", u)
+				}
+				if n := m.killed(consumption{kills: 9}); n != 0 {
+					t.Errorf("after it: %d killed", n)
 				}
 			})
 		})

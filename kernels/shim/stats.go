@@ -15,7 +15,9 @@ func (s *Shim) stats() stream.Stats {
 	s.mu.Lock()
 	before, k := s.cpuBefore, s.kernel
 	s.mu.Unlock()
-	st := stream.Stats{CPU: max(0, now.cpu-before), Memory: now.memory, MemoryLimit: s.cgroup.limit(), ShimMemory: self.resident}
+	st := stream.Stats{
+		CPU: max(0, now.cpu-before), Memory: now.memory, MemoryLimit: s.cgroup.limit(), OOMKills: s.gate.meter.killed(now), ShimMemory: self.resident,
+	}
 	if k != nil {
 		st.Starved = starved(k.pid)
 	}

@@ -276,6 +276,9 @@ type Stats struct {
 	// Memory is what counts against the limit now, in bytes; MemoryLimit is 0 when unlimited.
 	Memory      int64 `json:"memory"`
 	MemoryLimit int64 `json:"memory_limit,omitempty"`
+	// OOMKills is how many of those processes were killed because the memory limit was reached, since the execution began that runs; see
+	// Used.
+	OOMKills int64 `json:"oom_kills,omitempty"`
 	// ShimMemory is the shim's own resident set, in bytes.
 	ShimMemory int64 `json:"shim_memory"`
 }
