@@ -178,6 +178,9 @@ func (s *session) renew(why string) error {
 		return nil
 	}
 	s.forgetSaved()
+	if s.info().State == Culled {
+		s.replaced = s.latest() // what it had is given up by who asks; a kernel that died is news to him all the same
+	}
 	if s.kernel != nil && s.restart(why) {
 		return s.comeUp()
 	}

@@ -5,7 +5,31 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
+
+// Whoever restarts a session whose kernel was stopped meanwhile has heard all that there is to say; another client has not.
+func TestWhatARestartedSessionIsToldOfItsStoppedKernel(t *testing.T) {
+	for caller, told := range map[string]bool{"claude": false, "cursor": true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := culling(t, &fakeProvisioner{}, time.Hour, -1)
+			defer m.Shutdown(context.Background())
+			execute(t, m, alice, "s", "x")
+			time.Sleep(time.Hour)
+			inState(t, m, Culled, 0)
+			if _, err := m.RestartBy(t.Context(), alice, "s", "claude"); err != nil {
+				t.Fatal(err)
+			}
+			r := python("s", "x")
+			r.Caller = caller
+			e := start(t, m, alice, r)
+			wait(t, e)
+			if got := e.Preamble(); strings.Contains(got, culledBecause) != told || !told && got != "" {
+				t.Errorf("%s is told %q", caller, got)
+			}
+		})
+	}
+}
 
 // Whoever has a kernel restarted is told so by that, and not by his next cell again; others are, and whoever has no name. What else was
 // lost, before and after, is told to everybody.
