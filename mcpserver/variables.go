@@ -39,10 +39,21 @@ func (s *service) inspectVariables(ctx context.Context, r mcp.CallToolRequest) (
 	if len(v.Variables) > 0 {
 		return mcp.NewToolResultStructured(v, text), nil
 	}
-	if info, err := s.Sessions.Get(ctx, owner, id); err == nil && info.Saved() {
-		text = "The kernel is stopped, and its variables are saved: they are there again when code runs."
+	if info, err := s.Sessions.Get(ctx, owner, id); err == nil {
+		text = nothingDefined(info)
 	}
 	return mcp.NewToolResultStructured(v, text), nil
+}
+
+// nothingDefined is for a session that has no variables, or no kernel to have them.
+func nothingDefined(info sessions.Info) string {
+	switch {
+	case info.Saved():
+		return "The kernel is stopped, and its variables are saved: they are there again when code runs."
+	case info.Lost != "":
+		return "Nothing is defined: the last kernel has ended (" + plain(info.Lost) + ")."
+	}
+	return "Nothing is defined."
 }
 
 // maxVariables is the most that all variables of a result have together, as JSON in bytes. Clients show a model the text

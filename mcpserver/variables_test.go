@@ -72,7 +72,7 @@ func TestInspectVariablesErrors(t *testing.T) {
 		w.get("s", 1, nil).expect(t, false, "ok")
 		inspect().expect(t, true, "the kernel could not describe its variables", "print what you want to know")
 		w.run("s", "die SIGKILL")
-		if got := inspect(); got.String() != "Nothing is defined." || string(got.structured) != `{"variables":[],"more":0}` {
+		if got := inspect(); got.String() != "Nothing is defined: the last kernel has ended (the kernel was killed by SIGKILL)." || string(got.structured) != `{"variables":[],"more":0}` {
 			t.Errorf("%s %s", got, got.structured)
 		}
 	})
