@@ -126,8 +126,11 @@ func restoreSummary(id string, r sessions.RestoreReport) string {
 		return fmt.Sprintf("Session %s: nothing was left to run again; %s of generation %d had been run before.", id,
 			words.Count(int64(r.Done), "cell"), r.From)
 	}
-	text := fmt.Sprintf("Session %s: %d of %s from generation %d ran again", id, ran,
-		words.Count(int64(len(r.Cells)+r.Left), "cell"), r.From)
+	from := fmt.Sprintf("generation %d", r.From)
+	if r.To > r.From {
+		from = fmt.Sprintf("generations %d to %d", r.From, r.To)
+	}
+	text := fmt.Sprintf("Session %s: %d of %s from %s ran again", id, ran, words.Count(int64(len(r.Cells)+r.Left), "cell"), from)
 	if r.Generation > 0 {
 		text += fmt.Sprintf(" in generation %d, in %s", r.Generation, words.Took(r.Duration))
 	}

@@ -23,6 +23,9 @@ func TestRestoreSession(t *testing.T) {
 		if strings.Contains(got.String(), "restore_session") || strings.Contains(got.String(), "are lost") {
 			t.Errorf("it advises what was just done, or says that it was not: %s", got)
 		}
+		w.run("s", "print three")
+		w.run("s", "exit 3")
+		w.call("restore_session", map[string]any{"session_id": "s", "generation": 1}).expect(t, false, "3 of 3 cells from generations 1 to 2 ran again")
 		w.call("list_executions", args).expect(t, false, "cell 1 run again", "cell 3 run again")
 		listed := w.call("list_executions", args)
 		var structured struct{ Executions []executionEntry }

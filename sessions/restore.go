@@ -30,8 +30,8 @@ type RestoreOptions struct {
 
 // RestoreReport says what became of a restoration.
 type RestoreReport struct {
-	// Generation is the kernel's that the cells ran on, From the first whose cells they were.
-	Generation, From int
+	// Generation is the kernel's that the cells ran on; From and To are the first and the last whose cells they were.
+	Generation, From, To int
 	// Cells are those that were run or skipped, in order, Left is how many were not reached, and Done how many had been run
 	// again before.
 	Cells      []RestoredCell
@@ -142,6 +142,10 @@ func (m *Manager) RestoreSession(ctx context.Context, o Owner, id string, opts R
 		}
 		report.Loaded = back.text
 		cells = slices.DeleteFunc(cells, func(c ExecutionInfo) bool { return back.text != "" && c.Number <= back.after })
+	}
+	report.To = report.From
+	if n := len(cells); n > 0 {
+		report.To = cells[n-1].Generation
 	}
 	if opts.Leave == nil {
 		opts.Leave = context.Background()

@@ -163,7 +163,7 @@ func TestRestoreTakesSeveralGenerationsWhenAsked(t *testing.T) {
 		if r := restore(t, m, sessions.RestoreOptions{}); steps(r) != "3>4 ok" || r.From != 2 || r.Generation != 3 || r.Earlier != 1 {
 			t.Errorf("%s, %+v", steps(r), r)
 		}
-		if r := restore(t, m, sessions.RestoreOptions{Generation: 1}); steps(r) != "1>5 ok" || r.Done != 1 || r.From != 1 || r.Earlier != 0 {
+		if r := restore(t, m, sessions.RestoreOptions{Generation: 1}); steps(r) != "1>5 ok" || r.Done != 1 || r.From != 1 || r.To != 1 || r.Earlier != 0 {
 			t.Errorf("%s, %+v", steps(r), r)
 		}
 	})
