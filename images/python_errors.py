@@ -243,6 +243,8 @@ def labels(value, tb):
         names = [repr(name)[:SHOWN] for name in among[:SHOWN]]
     except Exception:
         return []  # a name's own code has run
+    if type(value) is KeyError and value.args and type(value.args[0]) is str and repr(value.args[0])[:SHOWN] in names:
+        return []  # pandas has lost it on its way: df.plot("x", "x") makes an index of it, and then looks for the column
     left = len(among) - len(names)
     return [f"The {whose}: {', '.join(names)}" + (f" and {left} more" if left else "")]
 
