@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pickle
+import random
 import re
 import resource
 import signal
@@ -150,9 +151,23 @@ def write(file, cell, saved, left):
     head = {"python": sys.implementation.cache_tag, "names": list(saved), "left": left[:MOST_TOLD], "more": len(left[MOST_TOLD:]), "began": time.time()}
     file.write(json.dumps(head).encode() + b"\n")
     saving = pickler(file)
-    saving.dump({"folder": os.getcwd(), "path": sys.path})
+    saving.dump({"folder": os.getcwd(), "path": sys.path, "environ": environ_changed()})
     for value in saved.values():
         saving.dump(value)
+    saving.dump(random_states())
+
+
+def environ_changed():
+    # What the kernel has set itself the next one sets likewise.
+    began = {}
+    with contextlib.suppress(OSError), open("/proc/self/environ", "rb") as file:
+        began = dict(os.fsdecode(one).partition("=")[::2] for one in file.read().split(b"\0") if one)
+    return {name: os.environ.get(name) for name in {*began, *os.environ} if os.environ.get(name) != began.get(name)} if began else {}
+
+
+def random_states():
+    numpy = sys.modules.get("numpy.random")
+    return {"random": random.getstate(), "numpy": numpy and numpy.get_state()}
 
 
 def divide(mine, attempt):
@@ -324,12 +339,19 @@ def take(file, head):
             for name in head["names"]:
                 space[name] = loading.load()
                 back += 1
+            go_on_at_random(loading.load())
             show_figures()
     except BaseException as error:  # what a user's class raises, too, or an interrupt
         why = f"{name_of(type(error))}: {error}"[:300]
     lost = head["names"][back:]
     never = "what cells had set in libraries"
     return {"never": never, "back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
+
+
+def go_on_at_random(states):
+    random.setstate(states["random"])
+    if states["numpy"]:
+        __import__("numpy.random").random.set_state(states["numpy"])
 
 
 def show_figures():
@@ -354,5 +376,10 @@ def go_where_it_was(state):
     missing = [p for p in state["path"] if p not in sys.path]
     first = list(itertools.takewhile(missing.__contains__, state["path"]))
     sys.path[:] = first + sys.path + missing[len(first):]
+    for name, value in state["environ"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     if os.path.isdir(state["folder"]):
         os.chdir(state["folder"])

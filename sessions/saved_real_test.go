@@ -38,7 +38,8 @@ func TestRealVariablesAreBack(t *testing.T) {
 		}
 	}
 	run(strings.Join([]string{
-		"import os, sys, sqlite3, collections, dataclasses, functools, json as j",
+		"import os, sys, sqlite3, collections, dataclasses, functools, random, json as j",
+		"os.environ['MINE'] = 'é=1'; del os.environ['HOME']; random.seed(7); random.random()",
 		"os.makedirs('sub', exist_ok=True); os.chdir('sub'); sys.path.insert(0, '/workspace/lib')",
 		"x = 1; data = {'a': [1, 2]}; alias = data; shared = [data]; _mine = 7; __own = 8",
 		"def f(y=2): return x + y",
@@ -60,9 +61,10 @@ func TestRealVariablesAreBack(t *testing.T) {
 		"x = 10",
 		"print(f(), up(), cached(2), p.m(), P2 is P, alias is data, shared[0] is data, t, _mine, __own, j.dumps(data), os.getcwd(), sys.path[0], f.__globals__ is globals(), type(__builtins__).__name__)",
 		"print(made is Q.made, made[0] is q, R.c() is R, R.s(), r.v)",
+		"print(os.environ['MINE'], 'HOME' in os.environ, random.random())",
 		"gen = iter([4]); print(uses(), [n for n in ('bad', 'conn') if n in globals()], sorted(os.listdir('/workspace')))",
 	}, "\n"))
-	want := `12 2 20 15 True True True T(a=1, b=2) 7 8 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\nTrue True True 10 10\n4 [] ['sub']\n"
+	want := `12 2 20 15 True True True T(a=1, b=2) 7 8 {"a": [1, 2]} /workspace/sub /workspace/lib True module` + "\nTrue True True 10 10\né=1 False 0.15084917392450192\n4 [] ['sub']\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
