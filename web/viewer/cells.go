@@ -65,7 +65,7 @@ type cellView struct {
 	Restores      int
 	Started       time.Time
 	Took          string
-	// Failure says why the cell never ran, or did not end; Hint what to do.
+	// Failure says why the cell never ran, did not end, or what went wrong in it; Hint what to do.
 	Failure, Hint string
 	// Again tells that the cell never ran though nobody took it back, and can be run now.
 	Again bool
@@ -215,10 +215,32 @@ func viewOf(info sessions.ExecutionInfo) cellView {
 		view.fails(info.Err)
 		view.Hint = sentence(hintForPeople(fault.HintWithout(fault.Hint(info.Err), againWords)))
 		view.Again = !info.Result.Cancelled && fault.KindOf(info.Err) != fault.Cancelled // nobody gave it up
-	} else if death := info.Result.Death; death != nil && info.Result.Status == kernels.StatusDied {
-		view.Failure = sentence(death.Cause)
+	} else {
+		view.Failure, view.Hint = whatHappened(info.Result)
 	}
 	return view
+}
+
+// whatHappened says what ended a cell, or went wrong in it, that its outputs do not tell.
+func whatHappened(r sessions.Result) (failure, hint string) {
+	died := r.Death != nil && r.Status == kernels.StatusDied
+	switch {
+	case r.Overrun > 0:
+		failure = "It was stopped because the workspace held " + words.Bytes(r.Overrun) + ", more than it may."
+		hint = "Delete files that are not needed."
+		if died {
+			failure += " " + sentence(r.Death.Cause)
+		}
+	case died:
+		failure = sentence(r.Death.Cause)
+	case r.OOMKills > 0:
+		failure = "A process of this session was killed while the cell ran, for want of memory."
+		if r.OOMKills > 1 {
+			failure = words.Thousands(r.OOMKills) + " processes of this session were killed while the cell ran, for want of memory."
+		}
+		hint = "Work on the data in pieces, or with fewer processes at once."
+	}
+	return failure, hint
 }
 
 func (c *cellView) fails(err error) {

@@ -134,7 +134,15 @@ func TestHowACellEnded(t *testing.T) {
 		"its kernel died as well": {sessions.Result{Result: died(false), Interrupt: interrupt}, "failed", "kernel died", "The kernel is gone."},
 		"its kernel was replaced": {sessions.Result{Result: died(true), Restarted: true}, "stopped", "kernel restarted", "The kernel is gone."},
 		"its session was closed":  {sessions.Result{Result: died(true)}, "stopped", "kernel stopped", "The kernel is gone."},
-		"its time was over":       {sessions.Result{Result: died(true), Interrupt: interrupt, TimedOut: true}, "failed", "timed out", "The kernel is gone."},
+		"its files were too many": {sessions.Result{Result: kernels.Result{Status: kernels.StatusError}, Interrupt: interrupt, Overrun: 11 << 30}, "stopped", "interrupted",
+			"It was stopped because the workspace held 11 GiB, more than it may."},
+		"they cost it the kernel": {sessions.Result{Result: died(true), Interrupt: interrupt, Overrun: 11 << 30}, "stopped", "interrupted",
+			"It was stopped because the workspace held 11 GiB, more than it may. The kernel is gone."},
+		"it lost a process": {sessions.Result{Result: kernels.Result{Status: kernels.StatusError, OOMKills: 1}}, "failed", "error",
+			"A process of this session was killed while the cell ran, for want of memory."},
+		"it went on without some": {sessions.Result{Result: kernels.Result{Status: kernels.StatusOK, OOMKills: 1200}}, "ok", "ok",
+			"1,200 processes of this session were killed while the cell ran, for want of memory."},
+		"its time was over": {sessions.Result{Result: died(true), Interrupt: interrupt, TimedOut: true}, "failed", "timed out", "The kernel is gone."},
 	} {
 		view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Result: tt.result})
 		if view.Status != tt.status || view.Label != tt.label || view.Failure != tt.failure {
