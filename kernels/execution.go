@@ -91,6 +91,9 @@ func (e *Execution) Next(ctx context.Context) (Output, error) {
 		case <-e.c.done:
 		case <-e.call.done:
 		case <-ctx.Done():
+			if out, err, ok := e.take(); ok { // it was there before
+				return out, err
+			}
 			return Output{}, ctx.Err()
 		}
 	}

@@ -26,14 +26,16 @@ func (begunCell) Begun() <-chan struct{} {
 	return begun
 }
 
-// goOn follows the cell that runs in a kernel that was found again, or waits until the kernel answers.
+// goOn follows the cell that runs in a kernel that was found again, or waits until the kernel answers. That of a session that was closed
+// meanwhile is followed, too: what it has put out is read.
 func (s *session) goOn() {
 	running := s.found
 	s.found = nil
 	switch {
-	case s.kernel == nil || s.ctx.Err() != nil:
+	case s.kernel == nil:
 	case running != nil:
 		s.followOn(running)
+	case s.ctx.Err() != nil:
 	default:
 		s.awaitAnswer()
 	}
@@ -59,7 +61,7 @@ func (s *session) awaitAnswer() {
 // followOn is runCell for a cell that was sent by an earlier process. Its time goes on from its start; how it ended while
 // no server was there is learnt before that is looked at.
 func (s *session) followOn(a *adopted) {
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := s.untilCaughtUp()
 	defer cancel()
 	defer s.anyTurn()()
 	r := &run{
@@ -81,6 +83,25 @@ func (s *session) followOn(a *adopted) {
 	}
 	r.toEnd(cancel)
 }
+
+// untilCaughtUp ends with the session, but not before all that the shim has kept has come, unless that takes long.
+func (s *session) untilCaughtUp() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+	client := s.kernel.client
+	stop := context.AfterFunc(s.ctx, func() {
+		select {
+		case <-client.CaughtUp():
+		case <-client.Done():
+		case <-ctx.Done():
+		case <-time.After(catchUpTime):
+		}
+		cancel()
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// catchUpTime bounds how long a session that has ended waits for what its cell had put out while no server was there.
+const catchUpTime = 5 * time.Second
 
 // anyTurn takes one of the places for running cells if there is one, and returns how to give it back: what runs already does
 // not wait for one.

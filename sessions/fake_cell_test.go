@@ -100,7 +100,9 @@ func (e *fakeCell) next(ctx context.Context, read *int) (kernels.Output, error) 
 				return kernels.Output{}, io.EOF
 			}
 		case <-ctx.Done():
-			return kernels.Output{}, ctx.Err()
+			if e.drained(*read) {
+				return kernels.Output{}, ctx.Err()
+			}
 		}
 	}
 }
