@@ -68,7 +68,7 @@ func TestNodeModulesByName(t *testing.T) {
 		{"let url; const path = '/data'; class stream {}\nfunction util() { return 3 }\n[url, path, util(), typeof stream]", "[ undefined, '/data', 3, 'function' ]"},
 		{"events = [1]; events", "[ 1 ]"},
 		{"const path = require('path'); path.sep", "'/'"},
-		{variables, "'fs,join,os,url,path,stream,util,events'"},
+		{variables, "'fs,join,os,crypto,url,path,stream,util,events'"},
 	} {
 		b.Want(c.code, c.value)
 	}
