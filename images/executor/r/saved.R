@@ -144,7 +144,6 @@ problems_in <- function(value, depth = 5) {
 load <- function() {
   loading <- paste0(PLACE, ".loading")
   if (!file.rename(PLACE, loading)) stop("the file is not there")
-  unlink(paste0(PLACE, ".checkpoint")) # that an earlier kernel was killed with
   on.exit(unlink(loading))
   loaded <- load_from(loading)
   if (loaded$why == "") file.rename(loading, PLACE)
