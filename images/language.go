@@ -48,8 +48,9 @@ type Language struct {
 	// Save is an expression that saves what the user has defined, in a file that SavedFile names, and Load one that has that file's back,
 	// in another kernel, and removes it. Their values have a form whose VariablesType is JSON: {"saved": n}, and {"back": n, "left":
 	// ["name (type)", …], "more": n, "why": "", "never": ""}, with what is not back, how many more are not, what went wrong, and what of
-	// the language's never is. Empty: the language cannot. In Save, "{cell}" stands for the number of the session's last cell, with which the file may begin: as JSON in a line of its
-	// own, {"cell": n}. A Load that leaves such a file where it is, once all of it is loaded, has it back should the new kernel die.
+	// the language's never is. Empty: the language cannot. In Save, "{cell}" stands for the number of the session's last cell, with which
+	// the file may begin: as JSON in a line of its own, {"cell": n}. A Load that leaves such a file where it is, once all of it is loaded,
+	// has it back should the new kernel die.
 	Save, Load string
 	// Checkpoint is an expression that saves the same while the kernel goes on, and gives a value before that is done: {"took": s}, how
 	// many seconds that of what is saved by now has taken, if it knows. The file begins with its cell's number, and has at most as many

@@ -67,11 +67,10 @@ func (s *session) checkpoint() {
 	s.checkpoints.owed = 0
 	ctx, cancel := context.WithTimeout(s.ctx, checkpointTime)
 	defer cancel()
-	running, err := s.evaluate(ctx, s.savingExpression(s.manager.cfg.Runtimes[s.choice.Language].Checkpoint))
+	running, err := s.evaluate(ctx, s.savingExpression(s.manager.cfg.Runtimes[s.choice.Language].Checkpoint), s.addToLast)
 	if err != nil {
 		return // the kernel is gone, or goes
 	}
-	s.manager.running.Go(func() { s.drainSilent(running) })
 	select {
 	case <-running.Done():
 	case <-ctx.Done():

@@ -139,12 +139,11 @@ func (s *session) beginSaving(ctx context.Context) cell {
 		s.notSaved("a cell was running")
 		return nil
 	}
-	running, err := s.evaluate(ctx, s.savingExpression(cfg.Runtimes[s.choice.Language].Save))
+	running, err := s.evaluate(ctx, s.savingExpression(cfg.Runtimes[s.choice.Language].Save), s.addToLast)
 	if err != nil {
 		s.notSaved(err.Error())
 		return nil
 	}
-	s.manager.running.Go(func() { s.drainSilent(running) })
 	return running
 }
 
@@ -210,12 +209,12 @@ func (s *session) loadVariables() {
 
 // load has the kernel load variables, and returns what it says.
 func (s *session) load(ctx context.Context) (back cameBack) {
-	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Load)
+	unseen := func(kernels.Output) {} // what modules print that are imported with the variables
+	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Load, unseen)
 	if err != nil {
 		back.Why = err.Error()
 		return back
 	}
-	s.manager.running.Go(func() { drain(s.ctx, running, func(kernels.Output) {}) }) // what modules print that are imported with them
 	select {
 	case <-running.Done():
 	case <-ctx.Done():
@@ -393,9 +392,13 @@ func (b cameBack) missing() string {
 	return text
 }
 
-// evaluate has the kernel evaluate an expression of its language's, silently.
-func (s *session) evaluate(ctx context.Context, expression string) (cell, error) {
-	return s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Silent: true, UserExpressions: map[string]string{"v": expression}})
+// evaluate has the kernel evaluate an expression of its language's, silently, and puts what comes meanwhile somewhere.
+func (s *session) evaluate(ctx context.Context, expression string, put func(kernels.Output)) (cell, error) {
+	running, err := s.kernel.client.Execute(ctx, kernels.ExecuteRequest{Silent: true, UserExpressions: map[string]string{"v": expression}})
+	if err == nil {
+		s.manager.running.Go(func() { drain(s.ctx, running, put) })
+	}
+	return running, err
 }
 
 // stopSilent interrupts a kernel that evaluates an expression. Should that not help, the next cell waits in the kernel, until it is

@@ -76,11 +76,10 @@ func (s *session) inspect() (Variables, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, inspectTimeout)
 	defer cancel()
-	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Variables)
+	running, err := s.evaluate(ctx, s.manager.cfg.Runtimes[s.choice.Language].Variables, s.addToLast)
 	if err != nil {
 		return Variables{}, fault.New(fault.Unavailable, "the variables could not be inspected: %w", err)
 	}
-	s.manager.running.Go(func() { s.drainSilent(running) })
 	select {
 	case <-running.Done():
 		return readVariables(running.Result())
@@ -91,18 +90,16 @@ func (s *session) inspect() (Variables, error) {
 		WithHint("print what you want to know")
 }
 
-// drainSilent takes what comes while the kernel is inspected. The inspection itself prints nothing: where the kernel does
+// addToLast takes what comes while the kernel evaluates an expression. That prints nothing itself: where the kernel does
 // not know better, this is the background work of the last cell.
-func (s *session) drainSilent(running cell) {
-	drain(s.ctx, running, func(out kernels.Output) {
-		s.mu.Lock()
-		var last string
-		if n := len(s.records); n > 0 {
-			last = s.records[n-1].msgID
-		}
-		s.mu.Unlock()
-		s.addLate(out, last)
-	})
+func (s *session) addToLast(out kernels.Output) {
+	s.mu.Lock()
+	var last string
+	if n := len(s.records); n > 0 {
+		last = s.records[n-1].msgID
+	}
+	s.mu.Unlock()
+	s.addLate(out, last)
 }
 
 // drain reads what comes while the kernel evaluates an expression, and puts it somewhere.

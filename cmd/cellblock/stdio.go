@@ -21,7 +21,7 @@ func newStdio() *cobra.Command {
 		Short: "Serve MCP on standard input and output, for one local user",
 		Long: `Serves the same tools as serve on standard input and output, for clients that start their servers themselves, such as
 Claude Desktop. The kernels end with it, unless --on-shutdown keep says otherwise; files in workspaces are kept, and
-variables that Python can save are back with the session's next call.`,
+variables that can be saved are back with the session's next call.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStdio(cmd) },
 	}
