@@ -14,6 +14,7 @@ import (
 	"cellblock/images/derived"
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/sessions"
 )
 
@@ -176,7 +177,7 @@ func TestImageOfSession(t *testing.T) {
 	if got := imageOfSession("abc"); got != "session-abc" {
 		t.Error(got)
 	}
-	for length := 1; length <= sessions.MaxID; length++ {
+	for length := 1; length <= sessionid.Max; length++ {
 		same := strings.Repeat("x", length-1)
 		a, b := imageOfSession(same+"a"), imageOfSession(same+"b")
 		if a == b || derived.CheckName(a) != nil || !strings.HasPrefix(a, "session-x") && length > 1 {

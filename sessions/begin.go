@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 )
 
 // Begin makes a session without a cell, for somebody who wants to see it first, and starts its kernel; one that is there gets a
@@ -11,7 +12,7 @@ import (
 // Execute, and why the kernel did not come up.
 func (m *Manager) Begin(ctx context.Context, o Owner, r Request) (info Info, err error) {
 	if r.SessionID != "" {
-		if err := ValidateID(r.SessionID); err != nil {
+		if err := sessionid.Validate(r.SessionID); err != nil {
 			return info, err
 		}
 	}

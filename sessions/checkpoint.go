@@ -59,7 +59,7 @@ func (s *session) checkpointTimer() <-chan time.Time {
 func (s *session) savesAside() bool {
 	cfg := s.manager.cfg
 	return cfg.SavesVariables(s.choice.Language) && cfg.Runtimes[s.choice.Language].Checkpoint != "" && !s.profile().Once &&
-		s.kernel != nil && s.kernel.used && !s.kernel.busy && !s.manager.workspaces.away(s.ctx)
+		s.kernel != nil && s.kernel.used && !s.kernel.busy && !s.manager.workspaces.Away(s.ctx)
 }
 
 // checkpoint has the kernel begin to save its variables. What becomes of that, the file tells.
@@ -111,7 +111,7 @@ func (s *session) outlived(why string) string {
 
 // savedBehind is the number of the cell behind which that was saved which the workspace has; 0 where that is nothing, or not known.
 func (s *session) savedBehind() (cell int) {
-	f, err := s.manager.workspaces.open(s.key)
+	f, err := s.manager.workspaces.Open(s.key.workspace())
 	if err != nil {
 		return 0
 	}

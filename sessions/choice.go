@@ -98,7 +98,7 @@ func (m *Manager) chosen(ctx context.Context, k key, r Request) (had Choice, clo
 	switch {
 	case a.err == nil:
 		return a.past.choice(), !a.past.Closed.IsZero() || !m.offers(a.past.choice()), a, nil
-	case fault.KindOf(a.err) != fault.NotFound && m.workspaces.known(k):
+	case fault.KindOf(a.err) != fault.NotFound && m.workspaces.Known(k.workspace()):
 		return Choice{}, false, a, fault.New(fault.Unavailable, "what session %q is made of cannot be read: %w", k.id, a.err).
 			WithHint("try again later, or use another session_id")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 )
 
 // CloseOptions say how a session is closed.
@@ -29,7 +30,7 @@ func (o CloseOptions) why() *ending {
 // options say otherwise. It returns when nothing is left running. Closing again a session whose files are kept is no
 // error; an id that is not known at all is NotFound.
 func (m *Manager) Close(ctx context.Context, o Owner, id string, opts CloseOptions) error {
-	if err := ValidateID(id); err != nil {
+	if err := sessionid.Validate(id); err != nil {
 		return err
 	}
 	k := key{o, id}
@@ -64,7 +65,7 @@ func (m *Manager) IsClosed(ctx context.Context, o Owner, id string) bool {
 func (m *Manager) closing(k key, opts CloseOptions, past StoredSession, recorded bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, known, open := m.sessions[k], recorded || m.workspaces.known(k), recorded && past.Closed.IsZero()
+	s, known, open := m.sessions[k], recorded || m.workspaces.Known(k.workspace()), recorded && past.Closed.IsZero()
 	switch {
 	case s == nil && !known:
 		return nil, fault.New(fault.NotFound, "there is no session %q", k.id).

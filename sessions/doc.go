@@ -20,5 +20,6 @@
 // What a cell produced is recorded as it comes (record.go), whether or not anybody reads it, so a slow or absent reader
 // never holds up a kernel. With a Store (store.go) all of it is committed before a result is handed out (saver.go), leaves
 // memory, is read back when somebody asks for it (shelf.go), and goes on counting when the server starts again
-// (history.go). Workspace folders stay on disk and are found again (workspace.go).
+// (history.go). Workspace folders stay on disk and are found again
+// (package workspaces).
 package sessions

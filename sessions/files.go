@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/internal/words"
 	"cellblock/sessions/files"
+	"cellblock/sessions/workspaces"
 )
 
 // MaxFile is the most that WriteFile takes, in bytes.
@@ -122,11 +124,11 @@ func (m *Manager) write(k key, more int, do fileWriter) (e files.Entry, created 
 
 // writeOnce writes a file while its folder is kept from who would move or take it away, in this process and in others.
 func (m *Manager) writeOnce(k key, more int64, do fileWriter) (e files.Entry, created bool, stamp files.Stamp, err error) {
-	if _, _, err := m.workspaces.acquire(k, ""); err != nil {
+	if _, _, err := m.workspaces.Acquire(k.workspace(), ""); err != nil {
 		return e, false, stamp, err
 	}
 	defer m.letGo(k)
-	f, err := m.workspaces.open(k)
+	f, err := m.workspaces.Open(k.workspace())
 	if err != nil {
 		return e, false, stamp, err
 	}
@@ -157,13 +159,12 @@ func (m *Manager) wrote(k key, path string, stamp files.Stamp) {
 
 // letGo gives back a workspace that no session has.
 func (m *Manager) letGo(k key) {
-	defer m.workspaces.places.lock(k)()
-	m.mu.Lock()
-	s := m.sessions[k]
-	m.mu.Unlock()
-	if s == nil || s.gaveBack() { // or it gives it back
-		m.workspaces.giveBack(k)
-	}
+	m.workspaces.GiveBack(k.workspace(), func() bool {
+		m.mu.Lock()
+		s := m.sessions[k]
+		m.mu.Unlock()
+		return s == nil || s.gaveBack() // or it gives it back
+	})
 }
 
 // DeleteFile deletes a file of a session's workspace, or an empty folder; with recursive, a folder with all that is in it.
@@ -201,19 +202,19 @@ func (s *session) filesChanged() {
 
 // PathInside returns where the session's kernel sees a file of its workspace.
 func (m *Manager) PathInside(o Owner, id, path string) string {
-	if dir, ok := m.workspaces.folderOf(key{o, id}); ok && m.bare {
+	if dir, ok := m.workspaces.Find(key{o, id}.workspace()); ok && m.bare {
 		return filepath.Join(dir, path)
 	}
 	return files.Inside + "/" + path
 }
 
 // folder opens the workspace of an owner's session. The error wraps errNoFiles when there is a session and no workspace.
-func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (*heldFolder, error) {
+func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (*workspaces.Held, error) {
 	if err := m.reachable(ctx, id); err != nil {
 		return nil, err
 	}
 	_, err := find(ctx, o, id)
-	f, openErr := m.workspaces.open(key{o, id})
+	f, openErr := m.workspaces.Open(key{o, id}.workspace())
 	switch {
 	case openErr == nil:
 		return f, nil
@@ -232,115 +233,8 @@ func (m *Manager) folder(ctx context.Context, find finder, o Owner, id string) (
 
 // reachable checks an id, and that workspaces are where this server can reach them.
 func (m *Manager) reachable(ctx context.Context, id string) error {
-	if err := ValidateID(id); err != nil {
+	if err := sessionid.Validate(id); err != nil {
 		return err
 	}
-	return m.workspaces.reachable(ctx)
-}
-
-// folderOf returns the folder of k, if there is one.
-func (w *workspaces) folderOf(k key) (dir string, ok bool) {
-	defer w.places.share(k)()
-	name, err := w.named(k)
-	return filepath.Join(w.root, name), err == nil
-}
-
-// named returns the name of k's folder; the error is fs.ErrNotExist when there is none. The caller has k's place.
-func (w *workspaces) named(k key) (name string, err error) {
-	if name, ok := w.lookup(k); ok {
-		if _, err := os.Lstat(filepath.Join(w.root, name)); err == nil {
-			return name, nil
-		}
-	}
-	name, ok, err := w.find(k)
-	if err == nil && !ok {
-		err = fs.ErrNotExist
-	}
-	return name, err
-}
-
-// heldFolder is a workspace whose files stay where they are until it is closed.
-type heldFolder struct {
-	*files.Folder
-	release func()
-}
-
-// Close closes the folder.
-func (f *heldFolder) Close() error {
-	defer f.release()
-	return f.Folder.Close()
-}
-
-// open opens the folder of k; the error is fs.ErrNotExist when there is none.
-func (w *workspaces) open(k key) (*heldFolder, error) {
-	leave := w.places.share(k)
-	name, letGo, err := w.hold(k)
-	if err != nil {
-		leave()
-		return nil, err
-	}
-	release := func() { letGo(); leave() }
-	f, err := w.openFolder(filepath.Join(w.root, name))
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return &heldFolder{f, release}, nil
-}
-
-// hold keeps other processes from moving or deleting k's files. This one does so by the session that has them, or else for
-// itself. The caller has k's place.
-func (w *workspaces) hold(k key) (name string, release func(), err error) {
-	for range 2 { // the first may be where they were before
-		name, err := w.named(k)
-		if err != nil {
-			return "", nil, err
-		}
-		if w.uses(k) {
-			return name, func() {}, nil
-		}
-		lock := w.lock(name)
-		release := func() { _ = lock.Close() }
-		if free, err := lock.TryRLock(); err == nil && free {
-			if _, l, err := w.labelled(k); err == nil && !w.moving(l) {
-				return name, release, nil
-			}
-		}
-		release()
-		w.forget(k)
-	}
-	return "", nil, errElsewhere
-}
-
-// uses tells whether this process has k's folder for a session, or to write to it.
-func (w *workspaces) uses(k key) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.used[k] != nil
-}
-
-func (w *workspaces) openFolder(dir string) (*files.Folder, error) {
-	return files.Open(dir, w.uid, w.gid)
-}
-
-// ran tells whether cells have run in k's folder. A label without a language is of a folder that somebody has only put files
-// into.
-func (w *workspaces) ran(k key) bool {
-	if dir, ok := w.folderOf(k); ok {
-		l, err := w.read(filepath.Base(dir))
-		return err != nil || l.Language != ""
-	}
-	return false
-}
-
-// noteRan has ran tell that cells of language have run in k's folder, which this process uses.
-func (w *workspaces) noteRan(k key, language string) {
-	name, l, err := w.labelled(k)
-	if err == nil && l.Language == "" && !w.moving(l) {
-		l.Language, l.From = language, ""
-		err = w.rewrite(name, l)
-	}
-	if err != nil {
-		w.log.Warn("workspace label cannot be written", "error", err)
-	}
+	return m.workspaces.Reachable(ctx)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"cellblock/internal/fault"
 	"cellblock/sessions/files"
@@ -144,7 +145,7 @@ func TestRoomIsRememberedForAMoment(t *testing.T) {
 		if err := add(0); err != nil {
 			t.Fatal(err)
 		}
-		dir, _ := m.workspaces.folderOf(key{alice, "s"})
+		dir, _ := m.workspaces.Find(key{alice, "s"}.workspace())
 		if err := os.WriteFile(filepath.Join(dir, "a cell's"), make([]byte, 1000), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -204,17 +205,13 @@ func TestWritersKeepOtherProcessesOut(t *testing.T) {
 	if _, _, err := m.WriteFile(t.Context(), alice, "s", "a", nil); err != nil {
 		t.Fatal(err)
 	}
-	name, _ := m.workspaces.lookup(k)
-	other, err := openWorkspaces(dir, 0, 0, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder, _ := m.workspaces.Find(k.workspace())
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for range 100 {
 				_, _, err := m.write(k, 0, func(*files.Folder) (e files.Entry, created bool, err error) {
-					lock := other.lock(name)
+					lock := flock.New(folder + ".lock")
 					defer lock.Close()
 					if alone, err := lock.TryLock(); err != nil || alone {
 						t.Errorf("another process has the files alone while they are written: %v", err)
@@ -308,5 +305,38 @@ func TestLookingPauses(t *testing.T) {
 	}
 	if changes := w.look(f); len(changes) != 1 {
 		t.Errorf("%v", changes)
+	}
+}
+
+// Files can be written while the session's others are on their way to another folder: all are in one folder in the end.
+func TestWriteWhileFilesAreMoved(t *testing.T) {
+	m := newTestManager(t, &fakeProvisioner{})
+	execute(t, m, alice, "s", "x")
+	k, w := key{alice, "s"}.workspace(), m.workspaces
+	const rounds, folders = 20, 40
+	for round := range rounds {
+		var writing sync.WaitGroup
+		f, err := w.NewSpare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Go(func() {
+			for i := range folders {
+				name := fmt.Sprintf("d%d/f%d", i, round)
+				if _, _, err := m.WriteFile(t.Context(), alice, "s", name, nil); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+		time.Sleep(time.Duration(round) * time.Millisecond / 5) // somewhere in the middle
+		if _, _, err := w.Give(k, "python", f); err != nil {
+			t.Errorf("given: %v", err)
+			w.Discard(f)
+		}
+		writing.Wait()
+	}
+	l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1})
+	if err != nil || l.Files != rounds*folders {
+		t.Errorf("%d files, %v", l.Files, err)
 	}
 }

@@ -2,12 +2,7 @@ package sessions
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"cellblock/internal/words"
@@ -31,9 +26,8 @@ const (
 	overrun     = 128 << 20
 	// soonest and latest are how long a measurement is good for.
 	soonest, latest = 100 * time.Millisecond, 2 * time.Second
-	// maxMeasured bounds the entries of a workspace that are looked at, slack what may be added to one that is too large.
-	maxMeasured = 200_000
-	slack       = 16 << 20
+	// slack is what may be added to one that is too large.
+	slack = 16 << 20
 	// overrunGrace is what each rung of the ladder has where a disk is filling up.
 	overrunGrace = 500 * time.Millisecond
 )
@@ -117,7 +111,7 @@ func (w *gauging) untilEnd(ctx context.Context) {
 func (w *gauging) measure(ctx context.Context) (goOn bool) {
 	s, limit := w.s, w.s.manager.cfg.WorkspaceBytes
 	started := time.Now()
-	size, err := measure(ctx, s.folder())
+	size, err := s.manager.workspaces.Measure(ctx, s.key.workspace())
 	if ctx.Err() != nil {
 		return false
 	}
@@ -138,18 +132,9 @@ func (w *gauging) measure(ctx context.Context) (goOn bool) {
 	return !tooMuch
 }
 
-// folder is the session's workspace on this host; empty, and never the folder of all workspaces, if it has none.
-func (s *session) folder() string {
-	name, ok := s.manager.workspaces.lookup(s.key)
-	if !ok {
-		return ""
-	}
-	return filepath.Join(s.manager.workspaces.root, name)
-}
-
 // measured tells whether workspaces are measured.
 func (m *Manager) measured() bool {
-	return m.cfg.WorkspaceBytes > 0 && !m.workspaces.away(context.Background())
+	return m.cfg.WorkspaceBytes > 0 && !m.workspaces.Away(context.Background())
 }
 
 // setOverfull notes whether the next cell must be told that there is too much.
@@ -169,7 +154,7 @@ func (s *session) weighAgain() {
 	if !full {
 		return
 	}
-	size, err := measure(s.ctx, s.folder())
+	size, err := s.manager.workspaces.Measure(s.ctx, s.key.workspace())
 	if err != nil {
 		return
 	}
@@ -189,50 +174,22 @@ func (s *session) takeOverfull() string {
 		words.Bytes(size), words.Bytes(s.manager.cfg.WorkspaceBytes))
 }
 
-// folders is a workspace whose folders are opened as such: a pipe that user code puts into a folder's place would be waited
-// for.
-type folders struct {
-	fs.FS
-	root *os.Root
-}
+// What bounds how much a workspace holds (Manager.WorkspaceBound).
+const (
+	// BoundByQuota: the file system refuses what would be too much. Cells are measured besides, because the owner of a file
+	// can take it out of the quota where he has no user namespace of his own.
+	BoundByQuota = "project quota"
+	// BoundByMeasuring: cells that have written too much are interrupted.
+	BoundByMeasuring = "measuring"
+)
 
-// ReadDir implements fs.ReadDirFS.
-func (f folders) ReadDir(name string) ([]fs.DirEntry, error) {
-	dir, err := f.root.Open(name + "/.")
-	if err != nil {
-		return nil, err
+// WorkspaceBound says what bounds how much a workspace holds, "" if nothing does.
+func (m *Manager) WorkspaceBound() string {
+	switch {
+	case !m.measured():
+		return ""
+	case m.workspaces.Quota() > 0:
+		return BoundByQuota
 	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(maxMeasured)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return entries, err
-}
-
-// measure adds up what a folder takes on its disk, as far as it can be looked at. User code works in it meanwhile, so no
-// link is followed and nothing is believed to stay.
-func measure(ctx context.Context, dir string) (size int64, err error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return 0, err
-	}
-	defer root.Close()
-	seen := 0
-	err = fs.WalkDir(folders{root.FS(), root}, ".", func(path string, d fs.DirEntry, err error) error {
-		seen++
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case seen > maxMeasured:
-			return fs.SkipAll
-		case err != nil:
-			return nil // it went, or cannot be read
-		}
-		if info, err := d.Info(); err == nil {
-			size += diskSize(info)
-		}
-		return nil
-	})
-	return size, err
+	return BoundByMeasuring
 }

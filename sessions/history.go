@@ -197,11 +197,11 @@ func (s *session) release(why *ending) error {
 	s.givenBack = true
 	s.mu.Unlock()
 	if conflict != nil {
-		s.manager.workspaces.leave(s.key)
+		s.manager.workspaces.Leave(s.key.workspace())
 		s.saver.abandon()
 		return conflict // both are another process's
 	}
-	err := s.manager.workspaces.release(s.key, deleteFiles || s.profile().Once)
+	err := s.manager.workspaces.Release(s.key.workspace(), deleteFiles || s.profile().Once)
 	if s.saver == nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func TestKeptWorkspacesGoWithTheirSessions(t *testing.T) {
 			if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: tt.delete}); err != nil {
 				t.Error(err)
 			}
-			if left := p.kept(t); (len(left) == 1) != tt.kept || m.workspaces.known(key{alice, "s"}) != tt.kept {
+			if left := p.kept(t); (len(left) == 1) != tt.kept || m.workspaces.Known(key{alice, "s"}.workspace()) != tt.kept {
 				t.Errorf("kept are %v", left)
 			}
 			execute(t, m, alice, "s", "x")
@@ -193,15 +193,16 @@ func TestKeptWorkspacesStayWhileTheDataFolderIsAway(t *testing.T) {
 	m := newKeepingManager(t, p)
 	execute(t, m, alice, "s", "x")
 	p.set(false, true)
-	away := m.workspaces.root + ".away"
-	if err := os.Rename(m.workspaces.root, away); err != nil {
+	root := workspacesOf(m)
+	away := root + ".away"
+	if err := os.Rename(root, away); err != nil {
 		t.Fatal(err)
 	}
-	m.workspaces.sweepKept(t.Context(), map[string]time.Time{p.kept(t)[0]: time.Now().Add(-2 * sweepGrace)})
+	m.workspaces.SweepKept(t.Context(), func(map[string]bool) []string { return p.kept(t) })
 	if left := p.kept(t); len(left) != 1 {
 		t.Errorf("left are %v", left)
 	}
-	if err := os.Rename(away, m.workspaces.root); err != nil {
+	if err := os.Rename(away, root); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -223,7 +224,7 @@ func TestSlowEngineHoldsUpNobodyElse(t *testing.T) {
 	go func() {
 		defer close(others)
 		for i := range 2000 { // more than there could be locks for
-			m.workspaces.folderOf(key{bob, strconv.Itoa(i)})
+			m.workspaces.Find(key{bob, strconv.Itoa(i)}.workspace())
 		}
 	}()
 	select {

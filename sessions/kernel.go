@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -159,13 +160,13 @@ func (s *session) start() error {
 
 // launch starts a kernel in the session's workspace and connects to it.
 func (s *session) launch(ctx context.Context) error {
-	dir, used, err := s.manager.workspaces.acquire(s.key, s.choice.Language)
+	dir, used, err := s.manager.workspaces.Acquire(s.key.workspace(), s.choice.Language)
 	if err != nil {
 		s.notLaunched()
 		return err
 	}
 	s.filesWritten() // from here on it is this kernel that writes
-	s.folderGiven(dir, used, s.manager.workspaces.ran(s.key))
+	s.folderGiven(dir, used, s.manager.workspaces.Ran(s.key.workspace()))
 	spec := s.manager.spec(s.choice)
 	spec.ID, spec.Workspace = newKernelID(), dir
 	spec.Labels = map[string]string{"session": s.key.id, "generation": strconv.Itoa(s.info().Generation)}
@@ -205,7 +206,7 @@ func (s *session) folderGiven(dir string, used, ran bool) {
 func (s *session) tellRan() {
 	if s.untold {
 		s.untold = false
-		s.later.add(func() { s.manager.workspaces.noteRan(s.key, s.choice.Language) })
+		s.later.add(func() { s.manager.workspaces.NoteRan(s.key.workspace(), s.choice.Language) })
 	}
 }
 
@@ -305,3 +306,6 @@ func lastLines(log string, n int) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// newKernelID returns a random id for one launched kernel: 16 of a-z and 2-7, 80 bits.
+func newKernelID() string { return strings.ToLower(rand.Text()[:16]) }

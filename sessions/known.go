@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"cellblock/internal/sessionid"
 )
 
 // Known describes all sessions of an owner that anything is kept of, those that do not run any more among them, the last used
@@ -17,7 +19,7 @@ func (m *Manager) Known(ctx context.Context, o Owner) ([]StoredSession, error) {
 
 // KnownSession describes one session of an owner as it is kept, whether it runs or not; NotFound if there is nothing of it.
 func (m *Manager) KnownSession(ctx context.Context, o Owner, id string) (StoredSession, error) {
-	if err := ValidateID(id); err != nil {
+	if err := sessionid.Validate(id); err != nil {
 		return StoredSession{}, err
 	}
 	return m.stored(ctx, o, id)

@@ -41,7 +41,7 @@ func (s *session) leave(why *ending) (left bool, err error) {
 		err = s.kernel.handle.Close()
 		s.kernel = nil
 	}
-	s.manager.workspaces.leave(s.key)
+	s.manager.workspaces.Leave(s.key.workspace())
 	_ = s.saver.close(context.Background(), storeTime) // it has been logged
 	if runs {
 		s.manager.mu.Lock()
@@ -138,15 +138,5 @@ func (m *Manager) endAll(ctx context.Context, why *ending) error {
 			return nil // what else ends is nobody's
 		}
 		return fmt.Errorf("%d sessions are still stopping: %w", len(m.sessions), context.Cause(ctx))
-	}
-}
-
-// leave lets the next process have k's folder, in which a kernel runs on.
-func (w *workspaces) leave(k key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if lock := w.used[k]; lock != nil {
-		_ = lock.Close()
-		delete(w.used, k)
 	}
 }

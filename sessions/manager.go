@@ -12,14 +12,16 @@ import (
 
 	"cellblock/egress"
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/kernels"
+	"cellblock/sessions/workspaces"
 )
 
 // Manager keeps the sessions of all owners. Its methods may be called concurrently.
 type Manager struct {
 	cfg        Config
 	rules      map[string]*egress.Rules // by profile
-	workspaces *workspaces
+	workspaces *workspaces.Folders
 	connect    connectFunc
 	pool       *pool
 	bare       bool // kernels see the host's paths
@@ -99,14 +101,15 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	caps := cfg.Provisioner.Capabilities()
-	ws, err := openWorkspaces(cfg.DataDir, caps.UID, caps.GID, cfg.Logger)
+	keeper, _ := cfg.Provisioner.(kernels.WorkspaceKeeper)
+	ws, err := workspaces.New(workspaces.Options{
+		DataDir: cfg.DataDir, UID: caps.UID, GID: caps.GID, Keeper: keeper, Quota: cfg.WorkspaceBytes, Logger: cfg.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{cfg: cfg, rules: rules, workspaces: ws, connect: connectKernel, sessions: map[key]*session{}, past: newPast(), restoring: map[key]RestoreProgress{}, hands: newHands(),
 		usage: usageSeen{turn: make(chan struct{}, 1)}, bare: !caps.Images && caps.Filesystem == ""}
-	ws.keeper, _ = cfg.Provisioner.(kernels.WorkspaceKeeper)
-	ws.quota = m.quotaOf(ws.root)
 	m.memory = newHostMemory(caps.Images)
 	if cfg.MaxRunning > 0 {
 		m.turns = make(chan struct{}, cfg.MaxRunning)
@@ -166,7 +169,7 @@ func (s *session) accept(ctx context.Context, r Request, timeout time.Duration) 
 
 func (m *Manager) check(r *Request) (err error) {
 	if r.SessionID != "" {
-		if err := ValidateID(r.SessionID); err != nil {
+		if err := sessionid.Validate(r.SessionID); err != nil {
 			return err
 		}
 	}
@@ -219,7 +222,7 @@ func (m *Manager) reserveLocked(k key, choice Choice, a ahead) (s *session, rele
 // mint returns an id that the owner does not use. The caller holds m.mu.
 func (m *Manager) mint(o Owner) string {
 	for {
-		k := key{o, mintID()}
+		k := key{o, sessionid.Mint()}
 		if m.unused(k) {
 			return k.id
 		}
@@ -232,7 +235,7 @@ func (m *Manager) mint(o Owner) string {
 
 func (m *Manager) unused(k key) bool {
 	_, remembered := m.past.get(k)
-	return m.sessions[k] == nil && !remembered && !m.workspaces.known(k)
+	return m.sessions[k] == nil && !remembered && !m.workspaces.Known(k.workspace())
 }
 
 // add makes a session and starts its goroutine. An earlier one of the same id may still be ending: the new one waits for
@@ -294,7 +297,7 @@ func (m *Manager) forget(s *session, why *ending) {
 
 // find returns the owner's running session.
 func (m *Manager) find(ctx context.Context, o Owner, id string) (*session, error) {
-	if err := ValidateID(id); err != nil {
+	if err := sessionid.Validate(id); err != nil {
 		return nil, err
 	}
 	k := key{o, id}
@@ -316,7 +319,7 @@ func (m *Manager) find(ctx context.Context, o Owner, id string) (*session, error
 	}
 	err := fault.New(fault.NotFound, "there is no session %q", id).
 		WithHint("list_sessions names the ones there are; executing code with a session_id starts it")
-	if m.workspaces.known(k) {
+	if m.workspaces.Known(k.workspace()) {
 		err.Message += " running now, but its files are kept"
 	}
 	if remembered {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/kernels"
 )
 
@@ -168,7 +169,7 @@ func TestMintedSessionIsCulledUnlessUsedAgain(t *testing.T) {
 		defer m.Shutdown(context.Background())
 		once, _ := execute(t, m, alice, "", "x")
 		twice, _ := execute(t, m, alice, "", "x")
-		if !once.Minted() || ValidateID(once.SessionID()) != nil || once.SessionID() == twice.SessionID() {
+		if !once.Minted() || sessionid.Validate(once.SessionID()) != nil || once.SessionID() == twice.SessionID() {
 			t.Fatalf("minted %q and %q", once.SessionID(), twice.SessionID())
 		}
 		time.Sleep(4 * time.Minute)

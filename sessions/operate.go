@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cellblock/internal/fault"
+	"cellblock/sessions/workspaces"
 )
 
 // Owned is a session with whose it is.
@@ -106,7 +107,7 @@ func (m *Manager) idsOf(ctx context.Context, o Owner) (ids []string, known []Sto
 	for _, past := range known {
 		ids = append(ids, past.ID)
 	}
-	further, err := m.workspaces.idsOf(o) // of files that were put there before any cell
+	further, err := m.workspaces.IDs(workspaces.Owner(o)) // of files that were put there before any cell
 	ids = append(ids, further...)
 	slices.Sort(ids)
 	return slices.Compact(ids), known, err

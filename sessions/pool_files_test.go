@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"cellblock/kernels"
 )
 
@@ -20,8 +22,8 @@ func TestFilesFollowTheSessionIntoPooledFolders(t *testing.T) {
 		defer m.Shutdown(context.Background())
 		execute(t, m, alice, "s", "x")
 		folder := func(o Owner) string {
-			name, _ := m.workspaces.lookup(key{o, "s"})
-			return filepath.Join(m.workspaces.root, name)
+			dir, _ := m.workspaces.Find(key{o, "s"}.workspace())
+			return dir
 		}
 		write := func(path string) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -81,8 +83,8 @@ func TestFilesThatCannotBeMovedStay(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, m *Manager, old, spare string){
 		"the kernel has made files": func(t *testing.T, _ *Manager, _, spare string) { put(t, filepath.Join(spare, "cache")) },
 		"the folder is gone":        func(t *testing.T, _ *Manager, _, spare string) { _ = os.Remove(spare) },
-		"another process uses them": func(t *testing.T, m *Manager, old, _ string) {
-			other := m.workspaces.lock(filepath.Base(old))
+		"another process uses them": func(t *testing.T, _ *Manager, old, _ string) {
+			other := flock.New(old + ".lock")
 			if err := other.RLock(); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +111,7 @@ func TestFilesThatCannotBeMovedStay(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(old, "a.txt")); err != nil {
 					t.Error(err)
 				}
-				if labels, _ := filepath.Glob(filepath.Join(m.workspaces.root, "*.json")); len(labels) > 2 {
+				if labels, _ := filepath.Glob(filepath.Join(workspacesOf(m), "*.json")); len(labels) > 2 {
 					t.Errorf("labels: %v", labels)
 				}
 			})

@@ -145,8 +145,9 @@ func TestPoolDemandLargerThanThePool(t *testing.T) {
 			}
 		}
 		folders := map[string]bool{}
-		for _, name := range m.workspaces.byKey {
-			folders[name] = true
+		for i := range cells {
+			dir, _ := m.workspaces.Find(key{[]Owner{alice, bob}[i%2], fmt.Sprint("s", i/2)}.workspace())
+			folders[dir] = true
 		}
 		if atOnce != 2 || len(folders) != 6 {
 			t.Errorf("%d began at once, in %d folders", atOnce, len(folders))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellblock/kernels"
+	"cellblock/sessions/workspaces"
 )
 
 // pooled is a kernel that has no session yet.
@@ -20,7 +21,7 @@ type pooled struct {
 	// spec is what it was launched as, without what is its own; image is what the image's name stood for then.
 	spec   kernels.Spec
 	image  string
-	folder *spareFolder
+	folder *workspaces.Spare
 	kernel *kernel
 	late   lateOutput
 	left   chan struct{} // closed when it is not in the pool any more
@@ -42,17 +43,17 @@ func (l *lateOutput) add(out kernels.Output, msgID string) (held bool) {
 func (p *pool) launch(choice Choice) (*pooled, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
 	defer cancel()
-	folder, err := p.m.workspaces.spare()
+	folder, err := p.m.workspaces.NewSpare()
 	if err != nil {
 		return nil, err
 	}
 	spec := p.m.spec(choice)
 	k := &pooled{choice: choice, spec: spec, image: p.image(ctx, spec.Image), folder: folder, left: make(chan struct{})}
-	spec.ID, spec.Workspace = newKernelID(), folder.dir
+	spec.ID, spec.Workspace = newKernelID(), folder.Dir
 	spec.Labels = map[string]string{"pool": choice.Language}
 	handle, err := p.m.cfg.Provisioner.Launch(ctx, spec)
 	if err != nil {
-		p.m.workspaces.discard(folder)
+		p.m.workspaces.Discard(folder)
 		return nil, err
 	}
 	k.kernel = &kernel{handle: handle}
@@ -210,14 +211,14 @@ func (p *pool) throwAway(k *pooled, why string) {
 	if err := k.kernel.dispose(0); err != nil {
 		p.m.cfg.Logger.Error("a pooled kernel could not be stopped", "error", err)
 	}
-	p.m.workspaces.discard(k.folder)
+	p.m.workspaces.Discard(k.folder)
 }
 
 // adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
 func (s *session) adopt(ctx context.Context) bool {
 	m := s.manager
 	m.pool.want(s.choice)
-	if m.workspaces.known(s.key) && m.workspaces.away(ctx) {
+	if m.workspaces.Known(s.key.workspace()) && m.workspaces.Away(ctx) {
 		return false // its files are in the engine's volume, out of reach
 	}
 	for k := m.pool.pop(s.choice); k != nil; k = m.pool.pop(s.choice) {
@@ -226,7 +227,7 @@ func (s *session) adopt(ctx context.Context) bool {
 		if s.ahead.check = nil; !check.serves(k) {
 			check = m.pool.startCheck(k)
 		}
-		used, ran, giveErr := m.workspaces.give(s.key, s.choice.Language, k.folder)
+		used, ran, giveErr := m.workspaces.Give(s.key.workspace(), s.choice.Language, k.folder)
 		if giveErr == nil {
 			s.filesWritten() // from here on it is this kernel that writes
 		}
@@ -250,8 +251,8 @@ func (s *session) takeOver(k *pooled, used, ran bool) {
 	k.late.to.Store(&late)
 	s.kernel = k.kernel
 	s.leadOut(k.kernel.client)
-	s.later.add(k.folder.replaced.letGo)
-	s.folderGiven(k.folder.dir, used, ran)
+	s.later.add(k.folder.LetGo)
+	s.folderGiven(k.folder.Dir, used, ran)
 	if !used {
 		s.gauge = gauge{at: time.Now()} // it is empty
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/kernels"
 )
 
@@ -164,7 +165,7 @@ func (s *session) reattach(ctx context.Context, l left) error {
 		return attachError(err)
 	}
 	k := &kernel{handle: handle, used: true}
-	dir, used, err := s.manager.workspaces.acquire(s.key, s.choice.Language)
+	dir, used, err := s.manager.workspaces.Acquire(s.key.workspace(), s.choice.Language)
 	if err != nil {
 		return errors.Join(err, s.giveUpAttaching(k))
 	}
@@ -236,7 +237,7 @@ func (s *session) goOnWith(k *kernel, l left, filesThere bool, running *adopted)
 	s.generation = l.kernel.Number - 1
 	s.setState(Starting)
 	s.ran, s.news, s.filesThere = true, nil, filesThere
-	s.minted = mintedID(s.key.id) && s.past.Executions <= 1
+	s.minted = sessionid.Minted(s.key.id) && s.past.Executions <= 1
 	s.born, s.active, s.live = l.kernel.Started, time.Now(), k.client
 	if s.found = running; running == nil {
 		return

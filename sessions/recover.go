@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"cellblock/kernels"
@@ -107,10 +106,4 @@ func (m *Manager) takeBack(past StoredSession, asOf int) *session {
 		return s
 	}
 	return m.add(k, past.choice(), false, ahead{})
-}
-
-// mintedID tells whether an id may be one of mintID. The store does not know which were.
-func mintedID(id string) bool {
-	parts := strings.Split(id, "-")
-	return len(parts) >= 3 && slices.Contains(adjectives, parts[0]) && slices.Contains(nouns, parts[1])
 }

@@ -233,7 +233,7 @@ func (s *session) expectSaved() {
 	if s.info().Generation == 0 || !s.manager.cfg.SavesVariables(s.choice.Language) {
 		return
 	}
-	f, err := s.manager.workspaces.open(s.key)
+	f, err := s.manager.workspaces.Open(s.key.workspace())
 	if err != nil {
 		return
 	}
@@ -271,7 +271,7 @@ func (s *session) removeUnwanted() {
 }
 
 func (s *session) removeFiles(names []string) {
-	f, err := s.manager.workspaces.open(s.key)
+	f, err := s.manager.workspaces.Open(s.key.workspace())
 	if err != nil {
 		return // where this host has no way to it, the next that are saved take its place
 	}

@@ -10,12 +10,18 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/sessions/workspaces"
 )
 
 // key names a session: two owners' "analysis" are two sessions.
 type key struct {
 	owner Owner
 	id    string
+}
+
+// workspace names its workspace.
+func (k key) workspace() workspaces.Key {
+	return workspaces.Key{Owner: workspaces.Owner(k.owner), ID: k.id}
 }
 
 // session is one (owner, id). Fields above mu never change; kernel and gauge belong to the runner's goroutine alone.

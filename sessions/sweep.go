@@ -3,15 +3,12 @@ package sessions
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/sessions/workspaces"
 )
 
 const (
@@ -32,8 +29,8 @@ func (m *Manager) KeepSwept(ctx context.Context) {
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		m.sweepKernels(ctx, unused)
-		m.workspaces.sweep(time.Now().Add(-sweepGrace), func(k key) bool { return m.remembers(ctx, k) })
-		m.workspaces.sweepKept(ctx, unusedKept)
+		m.workspaces.Sweep(time.Now().Add(-sweepGrace), func(k workspaces.Key) bool { return m.remembers(ctx, key{Owner(k.Owner), k.ID}) })
+		m.workspaces.SweepKept(ctx, func(names map[string]bool) []string { return overdue(unusedKept, names) })
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -56,32 +53,33 @@ func (m *Manager) sweepKernels(ctx context.Context, unused unusedSince) {
 		return
 	}
 	m.stopOwed(ctx)
-	running := map[string]bool{}
+	unneeded := map[string]kernels.Ref{}
 	for _, ref := range refs {
 		if id := ref.KernelID; !used[id] {
-			running[id] = true
-			if unused.due(id) {
-				m.StopOrphan(ctx, ref)
-			}
+			unneeded[id] = ref
 		}
 	}
-	unused.keep(running)
+	for _, id := range overdue(unused, unneeded) {
+		m.StopOrphan(ctx, unneeded[id])
+	}
 }
 
 // unusedSince remembers since when nobody uses what is named.
 type unusedSince map[string]time.Time
 
-// due tells whether nobody has used it for the grace period. The period begins when it is asked for first.
-func (u unusedSince) due(name string) bool {
-	if u[name].IsZero() {
-		u[name] = time.Now()
+// overdue returns which of the names that nobody uses now nobody has used for the grace period, which begins when a name is
+// among them for the first time.
+func overdue[T any](u unusedSince, names map[string]T) (those []string) {
+	maps.DeleteFunc(u, func(name string, _ time.Time) bool { _, there := names[name]; return !there })
+	for name := range names {
+		if u[name].IsZero() {
+			u[name] = time.Now()
+		}
+		if time.Since(u[name]) >= sweepGrace {
+			those = append(those, name)
+		}
 	}
-	return time.Since(u[name]) >= sweepGrace
-}
-
-// keep forgets all but some names.
-func (u unusedSince) keep(names map[string]bool) {
-	maps.DeleteFunc(u, func(name string, _ time.Time) bool { return !names[name] })
+	return those
 }
 
 // kernelsInUse are those of sessions that have one, those that wait in the pool, and those that the store knows of.
@@ -179,76 +177,4 @@ func (m *Manager) remembers(ctx context.Context, k key) bool {
 	m.mu.Unlock()
 	_, err := m.stored(ctx, k.owner, k.id)
 	return runs || fault.KindOf(err) != fault.NotFound
-}
-
-// sweep removes what was last changed before some time and is nobody's: empty folders without a label or of sessions that
-// are not known, and labels and locks of folders that are gone. What holds files is left alone.
-func (w *workspaces) sweep(before time.Time, known func(key) bool) {
-	entries, err := os.ReadDir(w.root)
-	if err != nil {
-		w.log.Warn("the workspaces cannot be looked at", "error", err)
-		return
-	}
-	names := map[string]bool{}
-	for _, e := range entries {
-		name, _, _ := strings.Cut(e.Name(), ".")
-		if folderName.MatchString(name) {
-			names[name] = true
-		}
-	}
-	for name := range names {
-		if what := w.sweepOne(name, before, known); what != "" {
-			w.log.Info("swept a workspace that is nobody's", "workspace", name, "what", what)
-		}
-	}
-}
-
-// sweepOne removes one workspace if it is nobody's, and says what there was of it.
-func (w *workspaces) sweepOne(name string, before time.Time, known func(key) bool) (what string) {
-	k, what := w.nobodys(name, before, known) // nobody waits while the store is asked
-	if what == "" {
-		return ""
-	}
-	defer w.places.lock(k)() // nobody here gets the folder meanwhile
-	if !w.unchangedSince(name, before) {
-		return ""
-	}
-	lock := w.lock(name)
-	defer lock.Close()
-	if alone, err := lock.TryLock(); err != nil || !alone {
-		return "" // a process uses it
-	}
-	if !w.removeIfEmpty(name) {
-		return ""
-	}
-	_ = w.drop(k, name)
-	return what
-}
-
-// nobodys tells whose a workspace was that is nobody's, and what there is of it; nothing of one that is left alone.
-func (w *workspaces) nobodys(name string, before time.Time, known func(key) bool) (k key, what string) {
-	if !w.unchangedSince(name, before) {
-		return key{}, ""
-	}
-	l, err := w.read(name)
-	if there, err := countEntries(filepath.Join(w.root, name), 1); there > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return key{}, ""
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return key{}, "an empty folder without a label"
-	case err != nil || l.Spare || l.From != "" || known(key{l.Owner, l.ID}):
-		return key{}, "" // not to be read, or seen to by tidy, or somebody's
-	}
-	return key{l.Owner, l.ID}, "an empty folder of a session that is not known"
-}
-
-// unchangedSince tells whether nothing of a workspace was changed after some time.
-func (w *workspaces) unchangedSince(name string, before time.Time) bool {
-	for _, path := range []string{filepath.Join(w.root, name), w.labelPath(name), w.lock(name).Path()} {
-		if info, err := os.Lstat(path); err == nil && !info.ModTime().Before(before) {
-			return false
-		}
-	}
-	return true
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 )
 
 func TestFilesAreKeptAndFoundAgain(t *testing.T) {
@@ -111,32 +112,13 @@ func TestDeletesWhatTheCodeMadeUnreadable(t *testing.T) {
 	}
 }
 
-func TestBrokenLabelsAreLeftAlone(t *testing.T) {
-	dir := t.TempDir()
-	root := filepath.Join(dir, "workspaces")
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"aaaaaaaaaaaaaaaa.json": "{", "bbbbbbbbbbbbbbbb.json": `{"session_id":"../x"}`, "..json": `{"session_id":"x"}`,
-	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
-	if n := len(m.workspaces.byKey); n != 0 {
-		t.Errorf("%d were read", n)
-	}
-}
-
 func TestMintedIDsAreValidAndUnused(t *testing.T) {
 	m := newTestManager(t, &fakeProvisioner{})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range 20_000 { // more than there are plain names
 		k := key{alice, m.mint(alice)}
-		if err := ValidateID(k.id); err != nil {
+		if err := sessionid.Validate(k.id); err != nil {
 			t.Fatal(err)
 		}
 		if !m.unused(k) {
@@ -146,16 +128,5 @@ func TestMintedIDsAreValidAndUnused(t *testing.T) {
 	}
 }
 
-// A label that cannot be put in its place leaves nothing beside it, however often that is tried.
-func TestLabelThatCannotBeWrittenLeavesNothing(t *testing.T) {
-	w := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = t.TempDir() }).workspaces
-	if err := os.MkdirAll(filepath.Join(w.labelPath("k"), "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.write("k", label{Spare: true}); err == nil {
-		t.Error("a folder was replaced by a label")
-	}
-	if left, err := filepath.Glob(filepath.Join(w.root, "*.tmp")); err != nil || len(left) > 0 {
-		t.Errorf("left are %q, %v", left, err)
-	}
-}
+// workspacesOf is the folder that has all workspaces.
+func workspacesOf(m *Manager) string { return filepath.Join(m.Config().DataDir, "workspaces") }

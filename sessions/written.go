@@ -76,7 +76,7 @@ func (w *written) forget(path string) {
 
 // filesBefore has the next filesWritten tell what has been written since a time. Called by the runner.
 func (s *session) filesBefore(since time.Time) {
-	f, err := s.manager.workspaces.open(s.key)
+	f, err := s.manager.workspaces.Open(s.key.workspace())
 	if err != nil {
 		return
 	}
@@ -87,10 +87,10 @@ func (s *session) filesBefore(since time.Time) {
 // filesWritten returns which files have been written or deleted since it was last called, as far as that can be told cheaply, and how
 // many there are beyond those. Called by the runner.
 func (s *session) filesWritten() (changes []files.Change, more int) {
-	if s.manager.workspaces.away(s.ctx) {
+	if s.manager.workspaces.Away(s.ctx) {
 		return nil, 0
 	}
-	f, err := s.manager.workspaces.open(s.key)
+	f, err := s.manager.workspaces.Open(s.key.workspace())
 	if err != nil {
 		return nil, 0
 	}

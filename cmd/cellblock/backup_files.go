@@ -13,8 +13,8 @@ import (
 
 	"cellblock/images/derived"
 	"cellblock/internal/words"
-	"cellblock/sessions"
 	"cellblock/sessions/history"
+	"cellblock/sessions/workspaces"
 )
 
 // addDatabase adds the copy of the history, with the owner that the history has.
@@ -159,7 +159,7 @@ func (e *exactly) Read(p []byte) (n int, err error) {
 // goes on with it. It returns those in which nothing is.
 func (b *backup) copyWorkspaces(ctx context.Context) (empty []string, err error) {
 	files, bytes := b.files, b.bytes
-	folders, release, err := sessions.HoldFiles(b.data)
+	folders, release, err := workspaces.HoldAll(b.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

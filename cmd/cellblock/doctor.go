@@ -23,8 +23,8 @@ import (
 	"cellblock/kernels/docker"
 	"cellblock/kernels/local"
 	"cellblock/kernels/mounts"
-	"cellblock/sessions"
 	"cellblock/sessions/history"
+	"cellblock/sessions/workspaces"
 )
 
 // finding is one line of doctor's report.
@@ -409,7 +409,7 @@ func (d doctor) workspaceBound(folder string) []string {
 		return []string{"workspaces: NOT LIMITED (sessions.workspace_max_bytes)"}
 	}
 	most := "workspaces: " + words.Bytes(limit) + " each, "
-	if err := sessions.CheckQuota(folder); err != nil {
+	if err := workspaces.CheckQuota(folder); err != nil {
 		return []string{most + "measured while cells run, so that one may get somewhat larger", err.Error()}
 	}
 	return []string{most + "by project quota"}

@@ -21,7 +21,7 @@ var layers = []layer{
 	},
 	{
 		"cmd/...", []string{"audit", "auth", "egress", "images/...", "internal/...", "kernels", "kernels/docker", "kernels/local", "kernels/mounts", "mcpserver/...",
-			"notebook", "sessions", "sessions/history", "web/..."},
+			"notebook", "sessions", "sessions/history", "sessions/workspaces", "web/..."},
 		"cmd wires everything, but talks to kernels through their Client, never through the shim or the wire",
 	},
 	{"e2e/...", []string{"..."}, "tests may see everything"},
@@ -40,12 +40,13 @@ var layers = []layer{
 		"tools call sessions; what they know of kernels are outputs and events",
 	},
 	{
-		"sessions", []string{"sessions/files", "sessions/quota", "egress", "kernels", "kernels/stream", "images", "internal/..."},
+		"sessions", []string{"sessions/files", "sessions/workspaces", "egress", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched; the Store's contract is theirs, so they " +
 			"cannot know who keeps it",
 	},
 	{"sessions/files", []string{"internal/..."}, "a workspace's files are whoever's; sessions know whose"},
 	{"sessions/quota", nil, "a folder's bound is the file system's; sessions know how much and why"},
+	{"sessions/workspaces", []string{"sessions/files", "sessions/quota", "kernels", "internal/..."}, "whose a folder is does not depend on what its session does"},
 	{
 		"sessions/...", []string{"sessions/...", "kernels", "kernels/stream", "images", "internal/..."},
 		"sessions know owners, not tokens, and kernels, not how they are launched",

@@ -7,8 +7,8 @@ import (
 
 	"cellblock/auth"
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/mcpserver"
-	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
 
@@ -101,7 +101,7 @@ func (v *Viewer) topic(name string, who visit) (live.Topic, error) {
 		sessionTopic: v.stateTopic, cellsTopicPrefix: v.cellsTopic, deskTopic: v.deskTopic, samplesTopic: v.samplesTopic,
 	} {
 		if id, ok := strings.CutPrefix(name, prefix); ok {
-			return of(who, id), sessions.ValidateID(id)
+			return of(who, id), sessionid.Validate(id)
 		}
 	}
 	if name == sessionsTopic {

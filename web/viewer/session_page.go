@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/sessions"
 	"cellblock/web/viewer/live"
 )
@@ -24,7 +25,7 @@ type sessionView struct {
 // sessionPage shows one session: cells, editor and side panel.
 func (v *Viewer) sessionPage(w http.ResponseWriter, r *http.Request, who visit) error {
 	id := r.PathValue("id")
-	if err := sessions.ValidateID(id); err != nil {
+	if err := sessionid.Validate(id); err != nil {
 		return err
 	}
 	s, err := v.sessionView(r, who, id)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"cellblock/sessions"
+	"cellblock/internal/sessionid"
 )
 
 // wayBackCookie is the name of the cookie that has the page that somebody asked for before signing in.
@@ -42,5 +42,5 @@ func (v *Viewer) forgetWay(w http.ResponseWriter) {
 // ownPage tells whether a path is that of a page of ours, and so leads to no other server, however browsers read it.
 func ownPage(path string) bool {
 	id, ok := strings.CutPrefix(path, "/s/")
-	return path == "/server" || ok && sessions.ValidateID(id) == nil
+	return path == "/server" || ok && sessionid.Validate(id) == nil
 }

@@ -1,10 +1,9 @@
-package sessions
+package workspaces
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"cellblock/internal/fault"
 	"cellblock/sessions/files"
 )
 
-var discard = slog.New(slog.DiscardHandler)
+var alice, bob = Owner{Issuer: "test", Subject: "alice"}, Owner{Issuer: "test", Subject: "bob"}
 
 const oldFolder, newFolder, bobsFolder = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"
 
 // labeller writes a folder's label: with a link that says From, or by older versions with From in it.
-type labeller func(w *workspaces, name string, l label) error
+type labeller func(w *Folders, name string, l label) error
 
-func withLink(w *workspaces, name string, l label) error {
+func withLink(w *Folders, name string, l label) error {
 	from := l.From
 	if l.From = ""; from == "" {
 		return w.write(name, l)
@@ -32,7 +30,7 @@ func withLink(w *workspaces, name string, l label) error {
 	return errors.Join(w.write(name, l), os.Symlink(from, w.fromPath(name)))
 }
 
-var labellers = map[string]labeller{"with a link": withLink, "as older versions do": (*workspaces).write}
+var labellers = map[string]labeller{"with a link": withLink, "as older versions do": (*Folders).write}
 
 // fixture lays out a workspaces folder: labels by name, and files by path.
 func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir string) {
@@ -43,7 +41,7 @@ func fixture(t *testing.T, labels map[string]label, files ...string) (dataDir st
 func fixtureBy(t *testing.T, write labeller, labels map[string]label, files ...string) (dataDir string) {
 	t.Helper()
 	dataDir = t.TempDir()
-	w := &workspaces{root: filepath.Join(dataDir, "workspaces")}
+	w := &Folders{root: filepath.Join(dataDir, "workspaces")}
 	for name, l := range labels {
 		if err := os.MkdirAll(filepath.Join(w.root, name), 0o700); err != nil {
 			t.Fatal(err)
@@ -62,6 +60,13 @@ func fixtureBy(t *testing.T, write labeller, labels map[string]label, files ...s
 		}
 	}
 	return dataDir
+}
+
+func put(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // names lists what is in a workspaces folder, locks left out.
@@ -107,7 +112,7 @@ func TestInterruptedMoveIsFinished(t *testing.T) {
 	t.Run("the link alone", func(t *testing.T) {
 		labels := map[string]label{oldFolder: plain, newFolder: {Spare: true}, bobsFolder: bobs}
 		dir := fixture(t, labels, oldFolder+"/a", oldFolder+"/d/b", bobsFolder+"/a")
-		if err := os.Symlink(oldFolder, filepath.Join(workspacesIn(dir), newFolder+".from")); err != nil {
+		if err := os.Symlink(oldFolder, filepath.Join(in(dir), newFolder+".from")); err != nil {
 			t.Fatal(err)
 		}
 		finishes(t, dir, oldFolder)
@@ -119,10 +124,10 @@ func finishes(t *testing.T, dir, alices string) {
 	t.Helper()
 	for range 2 { // doing it again changes nothing
 		w := opened(t, dir)
-		if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != alices {
+		if got, used, err := w.Acquire(Key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != alices {
 			t.Errorf("alice's folder: %s %v %v", got, used, err)
 		}
-		if got, _ := w.lookup(key{bob, "s"}); got != bobsFolder {
+		if got, _ := w.lookup(Key{bob, "s"}); got != bobsFolder {
 			t.Errorf("bob's folder: %s", got)
 		}
 		want := []string{alices, alices + "/a", alices + "/d", alices + "/d/b", alices + ".json",
@@ -151,7 +156,7 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := opened(t, dir)
-			if name, ok, err := w.find(key{alice, "s"}); !ok || err != nil || name != oldFolder {
+			if name, ok, err := w.find(Key{alice, "s"}); !ok || err != nil || name != oldFolder {
 				t.Errorf("%s %v %v", name, ok, err)
 			}
 			if got, want := names(t, dir), []string{oldFolder, oldFolder + "/a", oldFolder + ".json"}; !slices.Equal(got, want) {
@@ -161,11 +166,11 @@ func TestInterruptedMoveThatCannotBeFinished(t *testing.T) {
 	}
 	t.Run("one name in both", func(t *testing.T) {
 		dir := fixture(t, map[string]label{newFolder: moving}, oldFolder+"/a", newFolder+"/a")
-		w, err := openWorkspaces(dir, 65534, 65534, discard)
+		w, err := New(Options{DataDir: dir, UID: 65534, GID: 65534})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.acquire(key{alice, "s"}, "python"); err == nil {
+		if _, _, err := w.Acquire(Key{alice, "s"}, "python"); err == nil {
 			t.Error("half of the files were handed out")
 		}
 		for _, folder := range []string{oldFolder, newFolder} {
@@ -204,24 +209,24 @@ func TestRenameReplacesNothing(t *testing.T) {
 // Folders of kernels that were in a killed process's pool go; those of a process that lives stay.
 func TestSpareFoldersOfTheDeadGo(t *testing.T) {
 	dir := fixture(t, map[string]label{oldFolder: {Spare: true}, bobsFolder: {Owner: bob, ID: "s", Language: "python"}})
-	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	w, err := New(Options{DataDir: dir, UID: 65534, GID: 65534})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := names(t, dir), []string{bobsFolder, bobsFolder + ".json"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	f, err := w.spare()
+	f, err := w.NewSpare()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openWorkspaces(dir, 65534, 65534, discard); err != nil {
+	if _, err := New(Options{DataDir: dir, UID: 65534, GID: 65534}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(f.dir); err != nil {
+	if _, err := os.Stat(f.Dir); err != nil {
 		t.Errorf("the folder of a living process: %v", err)
 	}
-	w.discard(f)
+	w.Discard(f)
 	if got := names(t, dir); len(got) != 2 {
 		t.Errorf("after discard: %v", got)
 	}
@@ -236,11 +241,11 @@ func TestLabelThatThePowerTook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	w, err := New(Options{DataDir: dir, UID: 65534, GID: 65534})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, used, err := w.acquire(key{alice, "s"}, "python")
+	got, used, err := w.Acquire(Key{alice, "s"}, "python")
 	if name := filepath.Base(got); err != nil || used || name == oldFolder || name == newFolder {
 		t.Errorf("the session has %s, %v, %v", got, used, err)
 	}
@@ -259,73 +264,40 @@ func TestVeryManyFilesAreNotMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	w, err := New(Options{DataDir: dir, UID: 65534, GID: 65534})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := w.spare()
+	f, err := w.NewSpare()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.give(key{alice, "s"}, "python", f); err == nil {
+	if _, _, err := w.Give(Key{alice, "s"}, "python", f); err == nil {
 		t.Error("they were moved")
 	}
-	w.discard(f)
-	if got, used, err := w.acquire(key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != oldFolder {
+	w.Discard(f)
+	if got, used, err := w.Acquire(Key{alice, "s"}, "python"); err != nil || !used || filepath.Base(got) != oldFolder {
 		t.Errorf("%s %v %v", got, used, err)
-	}
-}
-
-// Files can be written while the session's others are on their way to another folder: all are in one folder in the end.
-func TestWriteWhileFilesAreMoved(t *testing.T) {
-	m := newTestManager(t, &fakeProvisioner{})
-	execute(t, m, alice, "s", "x")
-	k, w := key{alice, "s"}, m.workspaces
-	const rounds, folders = 20, 40
-	for round := range rounds {
-		var writing sync.WaitGroup
-		f, err := w.spare()
-		if err != nil {
-			t.Fatal(err)
-		}
-		writing.Go(func() {
-			for i := range folders {
-				name := fmt.Sprintf("d%d/f%d", i, round)
-				if _, _, err := m.WriteFile(t.Context(), alice, "s", name, nil); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-		})
-		time.Sleep(time.Duration(round) * time.Millisecond / 5) // somewhere in the middle
-		if _, _, err := w.give(k, "python", f); err != nil {
-			t.Errorf("given: %v", err)
-			w.discard(f)
-		}
-		writing.Wait()
-	}
-	l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1})
-	if err != nil || l.Files != rounds*folders {
-		t.Errorf("%d files, %v", l.Files, err)
 	}
 }
 
 // While somebody copies the workspaces, files stay where they are.
 func TestFilesThatAreCopiedAreNotMoved(t *testing.T) {
 	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}}, oldFolder+"/a")
-	w, err := openWorkspaces(dir, 65534, 65534, discard)
+	w, err := New(Options{DataDir: dir, UID: 65534, GID: 65534})
 	if err != nil {
 		t.Fatal(err)
 	}
 	give := func() error {
-		f, err := w.spare()
+		f, err := w.NewSpare()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.discard(f)
-		_, _, err = w.give(key{alice, "s"}, "python", f)
+		defer w.Discard(f)
+		_, _, err = w.Give(Key{alice, "s"}, "python", f)
 		return err
 	}
-	_, release, err := HoldFiles(dir)
+	_, release, err := HoldAll(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,16 +335,16 @@ func TestDeleteAfterAnUnfinishedMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := fixture(t, tt.before, tt.files...)
-			m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
+			w := opened(t, dir)
 			if tt.after != nil {
-				_ = os.Remove(m.workspaces.labelPath(oldFolder))
+				_ = os.Remove(w.labelPath(oldFolder))
 			}
 			for name, l := range tt.after {
-				if err := withLink(m.workspaces, name, l); err != nil {
+				if err := withLink(w, name, l); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := m.Close(t.Context(), alice, "s", CloseOptions{DeleteFiles: true}); err != nil {
+			if err := w.Release(Key{alice, "s"}, true); err != nil {
 				t.Error(err)
 			}
 			if left := names(t, dir); len(left) > 0 {
@@ -390,12 +362,8 @@ func TestFilesAreSeenWholeWhileTheyAreMoved(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("%s/f%d", oldFolder, i))
 	}
 	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}}, paths...)
-	m := newTestManager(t, &fakeProvisioner{}, func(c *Config) { c.DataDir = dir })
-	other, err := openWorkspaces(dir, 65534, 65534, discard) // as another process has it
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, done := key{alice, "s"}, make(chan struct{})
+	one, other := opened(t, dir), opened(t, dir) // as two processes have it
+	k, done := Key{alice, "s"}, make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for {
@@ -404,41 +372,45 @@ func TestFilesAreSeenWholeWhileTheyAreMoved(t *testing.T) {
 				return
 			default:
 			}
-			l, err := m.ListFiles(t.Context(), alice, "s", files.Query{Most: 1})
-			if fault.KindOf(err) == fault.Busy {
+			f, err := one.Open(k)
+			if errors.Is(err, errElsewhere) {
 				continue // the other process is at it
 			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l, err := f.List(files.Query{Most: 1})
 			if err != nil || l.Files != all {
 				t.Errorf("%d files, %v", l.Files, err)
 			}
-			f, _, err := m.OpenFile(t.Context(), alice, "s", fmt.Sprintf("f%d", all-1))
-			if err == nil {
-				_ = f.Close()
-			} else if fault.KindOf(err) != fault.Busy {
+			last, _, err := f.OpenFile(fmt.Sprintf("f%d", all-1))
+			if err != nil {
 				t.Error(err)
 			}
+			_ = errors.Join(last.Close(), f.Close())
 		}
 	})
-	moved := map[*workspaces]int{}
+	moved := map[*Folders]int{}
 	for round := range 100 {
-		w := []*workspaces{m.workspaces, other}[round%2]
-		f, err := w.spare()
+		w := []*Folders{one, other}[round%2]
+		f, err := w.NewSpare()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.give(k, "python", f); err == nil {
+		if _, _, err := w.Give(k, "python", f); err == nil {
 			moved[w]++
 		} else { // the files are looked at in this moment
-			w.discard(f)
+			w.Discard(f)
 		}
-		if err := w.release(k, false); err != nil {
+		if err := w.Release(k, false); err != nil {
 			t.Error(err)
 		}
 	}
 	close(done)
 	looking.Wait()
-	if moved[m.workspaces] == 0 || moved[other] == 0 {
-		t.Errorf("moved %d times here, %d times by the other", moved[m.workspaces], moved[other])
+	if moved[one] == 0 || moved[other] == 0 {
+		t.Errorf("moved %d times here, %d times by the other", moved[one], moved[other])
 	}
 }
 
@@ -447,7 +419,7 @@ func TestHeldFilesOfAnUnfinishedMove(t *testing.T) {
 	moving := label{Owner: alice, ID: "s", Language: "python", From: oldFolder}
 	over := label{Owner: bob, ID: "s", Language: "python", From: "dddddddddddddddd"}
 	dir := fixture(t, map[string]label{newFolder: moving, bobsFolder: over}, oldFolder+"/a", newFolder+"/b")
-	folders, release, err := HoldFiles(dir)
+	folders, release, err := HoldAll(dir)
 	if err != nil || !slices.Equal(folders, []string{oldFolder, newFolder, bobsFolder}) {
 		t.Errorf("%v, %v", folders, err)
 	}

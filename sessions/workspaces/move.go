@@ -1,4 +1,4 @@
-package sessions
+package workspaces
 
 import (
 	"context"
@@ -31,17 +31,20 @@ import (
 // maxMoved bounds the entries of a folder whose files are moved: more take longer than a kernel's start.
 const maxMoved = 10_000
 
-// spareFolder is an empty folder that is no session's yet. Its lock keeps it from being taken for a killed process's.
-type spareFolder struct {
-	name, dir string
-	lock      *flock.Flock
-	replaced  replaced // when it was given to a session, until letGo
+// Spare is an empty folder that is no session's yet. Its lock keeps it from being taken for a killed process's.
+type Spare struct {
+	// Dir is where it is.
+	Dir string
+
+	name     string
+	lock     *flock.Flock
+	replaced replaced // when it was given to a session, until LetGo
 }
 
-// spare makes a folder for a kernel that has no session yet.
-func (w *workspaces) spare() (*spareFolder, error) {
-	name := newKernelID()
-	f := &spareFolder{name: name, dir: filepath.Join(w.root, name), lock: w.lock(name)}
+// NewSpare makes a folder for a kernel that has no session yet.
+func (w *Folders) NewSpare() (*Spare, error) {
+	name := newName()
+	f := &Spare{name: name, Dir: filepath.Join(w.root, name), lock: w.lock(name)}
 	free, err := f.lock.TryLock()
 	if err == nil && !free {
 		err = fmt.Errorf("the new folder %s is locked", name)
@@ -50,7 +53,7 @@ func (w *workspaces) spare() (*spareFolder, error) {
 		err = w.write(name, label{Spare: true, Created: time.Now().UTC()})
 	}
 	if err == nil {
-		err = w.makeFolder(f.dir)
+		err = w.makeFolder(f.Dir)
 	}
 	if err != nil {
 		if free {
@@ -62,8 +65,11 @@ func (w *workspaces) spare() (*spareFolder, error) {
 	return f, nil
 }
 
-// discard removes a folder that no session got. Nothing runs in it any more.
-func (w *workspaces) discard(f *spareFolder) {
+// LetGo gives back what held the place on the disk of all that f has replaced. Nobody should wait for it.
+func (f *Spare) LetGo() { f.replaced.letGo() }
+
+// Discard removes a folder that no session got. Nothing runs in it any more.
+func (w *Folders) Discard(f *Spare) {
 	defer f.lock.Close()
 	f.replaced.letGo()
 	if l, err := w.read(f.name); err == nil && l.Spare {
@@ -72,7 +78,7 @@ func (w *workspaces) discard(f *spareFolder) {
 }
 
 // remove removes a folder in which nothing is, or nothing that anybody wants, with what stands beside it.
-func (w *workspaces) remove(name string) {
+func (w *Folders) remove(name string) {
 	w.unbound(filepath.Join(w.root, name))
 	if err := removeAll(filepath.Join(w.root, name)); err != nil {
 		w.log.Error("spare workspace cannot be removed", "error", err)
@@ -84,14 +90,14 @@ func (w *workspaces) remove(name string) {
 	_ = w.deleteKept(name)
 }
 
-// give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
-// k's folder before. After an error k has what it had, and the spare folder is of no use; else letGo of what it replaced is for the
-// caller, when nobody waits for it.
-func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran bool, err error) {
+// Give makes a spare folder k's, with the files that k has, and tells whether there are any, and whether cells have run in
+// k's folder before. After an error k has what it had, and the spare folder is of no use; else LetGo is for the caller, when
+// nobody waits for it.
+func (w *Folders) Give(k Key, language string, f *Spare) (used, ran bool, err error) {
 	defer w.places.lock(k)()
 	old, ok, err := w.find(k)
 	if err == nil && ok {
-		err = w.reachable(context.Background())
+		err = w.Reachable(context.Background())
 	}
 	if err != nil {
 		return false, false, err
@@ -100,7 +106,7 @@ func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran boo
 	if ok {
 		used, ran, err = w.giveFiles(k, old, f)
 	} else {
-		err = w.write(f.name, label{Owner: k.owner, ID: k.id, Language: language, Created: time.Now().UTC()})
+		err = w.write(f.name, label{Owner: k.Owner, ID: k.ID, Language: language, Created: time.Now().UTC()})
 	}
 	if err != nil {
 		return false, false, err
@@ -110,7 +116,7 @@ func (w *workspaces) give(k key, language string, f *spareFolder) (used, ran boo
 }
 
 // giveFiles moves the files of k from its old folder into f.
-func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran bool, err error) {
+func (w *Folders) giveFiles(k Key, old string, f *Spare) (used, ran bool, err error) {
 	lock, alone := w.alone(k, old)
 	defer lock.Close()
 	if !alone {
@@ -125,7 +131,7 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 	if err != nil {
 		return false, false, err
 	}
-	there, err := countEntries(f.dir, 1)
+	there, err := countEntries(f.Dir, 1)
 	if err != nil || there > 0 {
 		return false, false, errors.Join(errors.New("the kernel has made files of its own"), err)
 	}
@@ -150,10 +156,10 @@ func (w *workspaces) giveFiles(k key, old string, f *spareFolder) (used, ran boo
 // made meanwhile could have them in neither.
 func copyLock(root string) *flock.Flock { return flock.New(root, flock.SetFlag(os.O_RDONLY)) }
 
-// HoldFiles keeps the files of a data folder's sessions in the folders where they are, until release, and names these, with
+// HoldAll keeps the files of a data folder's sessions in the folders where they are, until release, and names these, with
 // those from which a process that was killed has not moved all files. The error is fs.ErrNotExist when there are none.
-func HoldFiles(dataDir string) (folders []string, release func() error, err error) {
-	w := &workspaces{root: workspacesIn(dataDir), log: slog.New(slog.DiscardHandler)}
+func HoldAll(dataDir string) (folders []string, release func() error, err error) {
+	w := &Folders{root: in(dataDir), log: slog.New(slog.DiscardHandler)}
 	lock := copyLock(w.root)
 	if err := lock.RLock(); err != nil {
 		return nil, lock.Close, err
@@ -170,7 +176,7 @@ func HoldFiles(dataDir string) (folders []string, release func() error, err erro
 }
 
 // announce has a folder's label say that it is a session's, and from where its files come.
-func (w *workspaces) announce(name string, l label) error {
+func (w *Folders) announce(name string, l label) error {
 	if os.Symlink(l.From, w.fromPath(name)) != nil {
 		return w.rewrite(name, l) // the file system knows no links: older versions' way, which finish knows
 	}
@@ -182,7 +188,7 @@ func (w *workspaces) announce(name string, l label) error {
 }
 
 // arrived has a folder's label say that its session's files are all there.
-func (w *workspaces) arrived(name string, l label) {
+func (w *Folders) arrived(name string, l label) {
 	l.From = ""
 	if errors.Is(os.Remove(w.fromPath(name)), fs.ErrNotExist) {
 		_ = w.rewrite(name, l) // or it goes on to name a folder that is not there, which is the same
@@ -190,7 +196,7 @@ func (w *workspaces) arrived(name string, l label) {
 }
 
 // moving tells whether a label's folder may not have all of its session's files yet.
-func (w *workspaces) moving(l label) bool {
+func (w *Folders) moving(l label) bool {
 	if l.From == "" {
 		return false
 	}
@@ -200,7 +206,7 @@ func (w *workspaces) moving(l label) bool {
 
 // finish ends a move that the label of the folder name describes: all files are in one folder then, which it returns. The
 // caller has the locks of both. An error means that the files are in both still.
-func (w *workspaces) finish(name string, l label) (kept string, err error) {
+func (w *Folders) finish(name string, l label) (kept string, err error) {
 	from := l.From
 	forth := os.Remove(w.labelPath(from)) // what is in the folder is found by the other label now
 	if forth == nil || errors.Is(forth, fs.ErrNotExist) {
@@ -227,7 +233,7 @@ func (w *workspaces) finish(name string, l label) (kept string, err error) {
 }
 
 // tidy deals with what processes that were killed have left half done, and takes from labels what is none any more.
-func (w *workspaces) tidy(labels map[string]label) {
+func (w *Folders) tidy(labels map[string]label) {
 	for name, l := range labels {
 		switch {
 		case l.Spare:
@@ -246,7 +252,7 @@ func (w *workspaces) tidy(labels map[string]label) {
 
 // removeSpare removes the folder of a kernel that was no session's, unless something is in it: that may be files whose label
 // was not on the disk yet when the power failed.
-func (w *workspaces) removeSpare(name string) {
+func (w *Folders) removeSpare(name string) {
 	there, err := countEntries(filepath.Join(w.root, name), 1)
 	if err == nil && there == 0 || errors.Is(err, fs.ErrNotExist) {
 		w.remove(name)
@@ -258,7 +264,7 @@ func (w *workspaces) removeSpare(name string) {
 }
 
 // resume goes on with a move, if nobody else is at it.
-func (w *workspaces) resume(name string, l label, labels map[string]label) {
+func (w *Folders) resume(name string, l label, labels map[string]label) {
 	if l.From == "" || !folderName.MatchString(l.From) {
 		return
 	}
@@ -278,7 +284,7 @@ func (w *workspaces) resume(name string, l label, labels map[string]label) {
 }
 
 // locked calls f with a folder's label, if nobody uses the folder, and keeps everybody from it meanwhile.
-func (w *workspaces) locked(name string, f func(label)) {
+func (w *Folders) locked(name string, f func(label)) {
 	lock := w.lock(name)
 	defer lock.Close()
 	if free, err := lock.TryLock(); err != nil || !free {

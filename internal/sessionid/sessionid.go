@@ -1,24 +1,25 @@
-package sessions
+// Package sessionid says what may be the id of a session, and makes ids.
+package sessionid
 
 import (
-	"crypto/rand"
 	"fmt"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"cellblock/internal/fault"
 )
 
-// MaxID is the most characters that a session id may have.
-const MaxID = 64
+// Max is the most characters that a session id may have.
+const Max = 64
 
-// ValidateID returns an Invalid error that names the field and the rule when id cannot be a session's id. It is the gate
+// Validate returns an Invalid error that names the field and the rule when id cannot be a session's id. It is the gate
 // before an id touches a label, a log line or a query; a path it never touches.
-func ValidateID(id string) error {
+func Validate(id string) error {
 	const rule = `1 to 64 characters of A-Z a-z 0-9 "." "_" "-", and not "." or ".."`
 	switch {
-	case len(id) > MaxID:
+	case len(id) > Max:
 		return fault.New(fault.Invalid, "session_id: %d characters, but it must be %s", utf8.RuneCountInString(id), rule)
 	case id == "" || id == "." || id == "..", strings.ContainsFunc(id, notIDCharacter):
 		return fault.New(fault.Invalid, "session_id: %q is not allowed, it must be %s", id, rule)
@@ -30,13 +31,19 @@ func notIDCharacter(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 }
 
-// mintID returns an id that is easy to read and to repeat, such as "amber-otter-42". The caller sees to it that the owner
+// Mint returns an id that is easy to read and to repeat, such as "amber-otter-42". The caller sees to it that the owner
 // has no session of that name; an id is no secret, so it need not be hard to guess.
-func mintID() string {
-	return fmt.Sprintf("%s-%s-%d", pick(adjectives), pick(nouns), 10+mathrand.IntN(90))
+func Mint() string {
+	return fmt.Sprintf("%s-%s-%d", pick(adjectives), pick(nouns), 10+rand.IntN(90))
 }
 
-func pick(words []string) string { return words[mathrand.IntN(len(words))] }
+// Minted tells whether an id may be one of Mint.
+func Minted(id string) bool {
+	parts := strings.Split(id, "-")
+	return len(parts) >= 3 && slices.Contains(adjectives, parts[0]) && slices.Contains(nouns, parts[1])
+}
+
+func pick(words []string) string { return words[rand.IntN(len(words))] }
 
 var adjectives = strings.Fields(`amber ancient azure bold brave bright bronze calm clear clever copper coral crisp
 	curious daring deep eager early easy fair fast fine fresh gentle glad golden grand green happy honest humble indigo
@@ -48,14 +55,3 @@ var nouns = strings.Fields(`acorn badger beacon birch bison brook canyon cedar c
 	kestrel lagoon lark lemur lichen linden lynx maple marten meadow meteor moose moss newt oak orca orchid osprey otter
 	owl panda pebble pine puffin quail raven reef river robin sparrow spruce stork swan thistle tiger trout tulip walnut
 	willow wren zebra`)
-
-// newKernelID returns a random id for one launched kernel: 16 of a-z and 2-7, 80 bits.
-func newKernelID() string { return strings.ToLower(rand.Text()[:16]) }
-
-// clip shortens what a caller sent, for a message.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}

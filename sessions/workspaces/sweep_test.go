@@ -1,8 +1,7 @@
-package sessions
+package workspaces
 
 import (
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,15 +25,15 @@ func TestWorkspacesThatAreNobodysAreSwept(t *testing.T) {
 		"a label alone":                    {label: true, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := openWorkspaces(t.TempDir(), os.Getuid(), os.Getgid(), slog.New(slog.DiscardHandler))
+			w, err := New(Options{DataDir: t.TempDir(), UID: os.Getuid(), GID: os.Getgid()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			const folder = "abcdefghijklmnop"
-			k := key{alice, "s"}
+			k := Key{alice, "s"}
 			dir := filepath.Join(w.root, folder)
 			if tt.label {
-				data, _ := json.Marshal(label{Owner: k.owner, ID: k.id, Language: "python"})
+				data, _ := json.Marshal(label{Owner: k.Owner, ID: k.ID, Language: "python"})
 				write(t, w.labelPath(folder), 0)
 				if err := os.WriteFile(w.labelPath(folder), data, 0o600); err != nil {
 					t.Fatal(err)
@@ -61,7 +60,7 @@ func TestWorkspacesThatAreNobodysAreSwept(t *testing.T) {
 			for _, path := range []string{dir, w.labelPath(folder), w.lock(folder).Path()} {
 				_ = os.Chtimes(path, when, when) // those that are there
 			}
-			w.sweep(now.Add(-sweepGrace), func(asked key) bool { return asked != k || tt.known })
+			w.Sweep(now.Add(-10*time.Minute), func(asked Key) bool { return asked != k || tt.known })
 			left, err := os.ReadDir(w.root)
 			if err != nil || (len(left) == 0) != tt.gone {
 				t.Errorf("there is %v, %v", left, err)

@@ -1,4 +1,4 @@
-package sessions
+package workspaces
 
 import (
 	"context"
@@ -18,21 +18,21 @@ import (
 const keptTime = 30 * time.Second
 
 // kept tells whether the provisioner keeps workspaces itself. The error is Unavailable while that cannot be known.
-func (w *workspaces) kept(ctx context.Context) (bool, error) {
+func (w *Folders) kept(ctx context.Context) (bool, error) {
 	if w.keeper == nil {
 		return false, nil
 	}
 	return w.keeper.KeepsWorkspaces(ctx)
 }
 
-// away tells whether files are, or may be, where this host has no way to them.
-func (w *workspaces) away(ctx context.Context) bool {
+// Away tells whether files are, or may be, where this host has no way to them.
+func (w *Folders) Away(ctx context.Context) bool {
 	kept, err := w.kept(ctx)
 	return kept || err != nil
 }
 
-// reachable is nil when files are in this host's folders.
-func (w *workspaces) reachable(ctx context.Context) error {
+// Reachable is nil when files are in this host's folders.
+func (w *Folders) Reachable(ctx context.Context) error {
 	kept, err := w.kept(ctx)
 	if err == nil && kept {
 		err = fault.New(fault.Unavailable, "workspaces are volumes of a container engine that shares no files with this server").
@@ -42,7 +42,7 @@ func (w *workspaces) reachable(ctx context.Context) error {
 }
 
 // removeIfEmpty removes a folder, and what the provisioner keeps for it, if nothing is in either, and tells whether it did.
-func (w *workspaces) removeIfEmpty(name string) bool {
+func (w *Folders) removeIfEmpty(name string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), keptTime)
 	defer cancel()
 	kept, err := w.kept(ctx)
@@ -62,7 +62,7 @@ func (w *workspaces) removeIfEmpty(name string) bool {
 
 // deleteKept deletes what the provisioner keeps of a workspace that has no label any more. What cannot be deleted now is
 // swept later.
-func (w *workspaces) deleteKept(name string) error {
+func (w *Folders) deleteKept(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), keptTime)
 	defer cancel()
 	kept, err := w.kept(ctx)
@@ -77,12 +77,12 @@ func (w *workspaces) deleteKept(name string) error {
 	return nil
 }
 
-// sweepKept deletes what the provisioner keeps of workspaces that have had no label for the grace period. Unused says since
-// when that is, by the workspace's name.
-func (w *workspaces) sweepKept(ctx context.Context, unused unusedSince) {
+// SweepKept deletes what the provisioner keeps of workspaces that have no label, and had none for long: of the names of those that
+// have none now, overdue returns which these are.
+func (w *Folders) SweepKept(ctx context.Context, overdue func(names map[string]bool) []string) {
 	kept, err := w.kept(ctx)
 	if err != nil || !kept {
-		return // KeepSwept says of the kernels, which it asks for too, what is the matter
+		return // whoever sweeps kernels says what is the matter
 	}
 	names, err := w.keeper.Workspaces(ctx)
 	if err != nil {
@@ -99,15 +99,12 @@ func (w *workspaces) sweepKept(ctx context.Context, unused unusedSince) {
 		w.log.Warn("workspaces that nobody uses cannot be looked for", "error", err)
 		return // the labels may be on a disk that is not mounted now
 	}
-	for name := range nobodys {
-		if unused.due(name) {
-			w.sweepOneKept(ctx, name)
-		}
+	for _, name := range overdue(nobodys) {
+		w.sweepOneKept(ctx, name)
 	}
-	unused.keep(nobodys)
 }
 
-func (w *workspaces) sweepOneKept(ctx context.Context, name string) {
+func (w *Folders) sweepOneKept(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, keptTime)
 	defer cancel()
 	if err := w.keeper.RemoveWorkspace(ctx, name); err != nil {

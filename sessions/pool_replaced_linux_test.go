@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,17 +32,17 @@ func TestWhatAHandOverReplacesIsGivenBack(t *testing.T) {
 		if _, _, err := m.WriteFile(t.Context(), alice, "s", "a.txt", nil); err != nil {
 			t.Fatal(err)
 		}
-		old, _ := m.workspaces.lookup(key{alice, "s"})
+		old, _ := m.workspaces.Find(key{alice, "s"}.workspace())
 		e := start(t, m, alice, python("s", "sleep 10s"))
 		time.Sleep(time.Second)
-		held := gone(t, m.workspaces.root)
-		if got := strings.Join(held, "; "); len(held) != 2 || !strings.Contains(got, filepath.Join(m.workspaces.root, old)+" ") || !strings.Contains(got, ".json ") {
+		held := gone(t, workspacesOf(m))
+		if got := strings.Join(held, "; "); len(held) != 2 || !strings.Contains(got, old+" ") || !strings.Contains(got, ".json ") {
 			t.Errorf("held while the cell runs: %s", got)
 		}
 		wait(t, e)
 		time.Sleep(restBefore)
 		synctest.Wait()
-		if held := gone(t, m.workspaces.root); len(held) > 0 {
+		if held := gone(t, workspacesOf(m)); len(held) > 0 {
 			t.Errorf("held by a session that rests: %v", held)
 		}
 		time.Sleep(time.Minute) // the pool is filled
@@ -53,7 +52,7 @@ func TestWhatAHandOverReplacesIsGivenBack(t *testing.T) {
 		if err := m.Close(t.Context(), alice, "s", CloseOptions{}); err != nil {
 			t.Error(err)
 		}
-		if held := gone(t, m.workspaces.root); len(held) > 0 {
+		if held := gone(t, workspacesOf(m)); len(held) > 0 {
 			t.Errorf("held by a session that has ended: %v", held)
 		}
 	})

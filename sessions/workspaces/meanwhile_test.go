@@ -1,7 +1,8 @@
-package sessions
+package workspaces
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,16 +15,16 @@ import (
 // folder that has them, or hears that it has to wait, and never makes another folder for the session.
 func TestFolderIsMovedWhileAnotherProcessAsksForIt(t *testing.T) {
 	dir := fixture(t, map[string]label{oldFolder: {Owner: alice, ID: "s", Language: "python"}}, oldFolder+"/a")
-	one, k := opened(t, dir), key{alice, "s"}
+	one, k := opened(t, dir), Key{alice, "s"}
 	for range 300 {
-		if err := one.write(newKernelID(), label{Owner: bob, ID: newKernelID(), Language: "python"}); err != nil {
+		if err := one.write(newName(), label{Owner: bob, ID: newName(), Language: "python"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const moves = 60
-	var spares []*spareFolder // made before, as those of kernels in the pool are
+	var spares []*Spare // made before, as those of kernels in the pool are
 	for range moves {
-		f, err := one.spare()
+		f, err := one.NewSpare()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,26 +39,26 @@ func TestFolderIsMovedWhileAnotherProcessAsksForIt(t *testing.T) {
 				return
 			default:
 			}
-			_, used, err := other.acquire(k, "")
+			_, used, err := other.Acquire(k, "")
 			if errors.Is(err, errElsewhere) {
 				continue
 			}
 			if err != nil || !used {
 				t.Errorf("the files are there: %v, %v", used, err)
 			}
-			if err := other.release(k, false); err != nil {
+			if err := other.Release(k, false); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	moved := 0
 	for _, f := range spares {
-		if _, _, err := one.give(k, "python", f); err == nil {
+		if _, _, err := one.Give(k, "python", f); err == nil {
 			moved++
 		} else { // the other one has them in this moment
-			one.discard(f)
+			one.Discard(f)
 		}
-		if err := one.release(k, false); err != nil {
+		if err := one.Release(k, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -69,7 +70,7 @@ func TestFolderIsMovedWhileAnotherProcessAsksForIt(t *testing.T) {
 	}
 	var folders []string
 	for name, l := range labels {
-		if l.ID == k.id {
+		if l.ID == k.ID {
 			folders = append(folders, name)
 		}
 	}
@@ -79,9 +80,9 @@ func TestFolderIsMovedWhileAnotherProcessAsksForIt(t *testing.T) {
 }
 
 // opened is what one process has of a data folder.
-func opened(t *testing.T, dataDir string) *workspaces {
+func opened(t *testing.T, dataDir string) *Folders {
 	t.Helper()
-	w, err := openWorkspaces(dataDir, 65534, 65534, discard)
+	w, err := New(Options{DataDir: dataDir, UID: 65534, GID: 65534})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +93,14 @@ func opened(t *testing.T, dataDir string) *workspaces {
 func TestLabelThatWentMeanwhile(t *testing.T) {
 	plain := label{Owner: alice, ID: "s", Language: "python"}
 	dir := fixture(t, map[string]label{oldFolder: plain}, oldFolder+"/a")
-	w, k := opened(t, dir), key{alice, "s"}
+	w, k := opened(t, dir), Key{alice, "s"}
 	lock := w.lock(oldFolder) // of who moves them
 	if free, err := lock.TryLock(); err != nil || !free {
 		t.Fatal(free, err)
 	}
 	got := make(chan string, 1)
 	go func() {
-		folder, _, err := w.acquire(k, "")
+		folder, _, err := w.Acquire(k, "")
 		if err != nil {
 			t.Error(err)
 		}
@@ -149,11 +150,11 @@ func TestRanIsNotedWhenFilesAreInOneFolder(t *testing.T) {
 		"all moved before": {[]string{newFolder + "/a"}, label{Owner: alice, ID: "s", Language: "python"}},
 	} {
 		dir := fixture(t, nil, tt.files...)
-		w, k := &workspaces{root: workspacesIn(dir), log: discard, byKey: map[key]string{{alice, "s"}: newFolder}}, key{alice, "s"}
+		w, k := &Folders{root: in(dir), log: slog.New(slog.DiscardHandler), byKey: map[Key]string{{alice, "s"}: newFolder}}, Key{alice, "s"}
 		if err := w.write(newFolder, moving); err != nil {
 			t.Fatal(err)
 		}
-		w.noteRan(k, "python")
+		w.NoteRan(k, "python")
 		if l, err := w.read(newFolder); err != nil || l != tt.want {
 			t.Errorf("%s: %+v, %v", name, l, err)
 		}

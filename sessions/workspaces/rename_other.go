@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sessions
+package workspaces
 
 // renameNew is os.Rename to a name that nothing may have yet: the error is fs.ErrExist otherwise.
 func renameNew(from, to string) error { return lookAndRename(from, to) }
