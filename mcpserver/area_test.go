@@ -2,8 +2,10 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cellblock/kernels"
 )
@@ -37,4 +39,19 @@ func TestAreaHoldsABoundedPart(t *testing.T) {
 	if a.held != 0 || len(a.items) != 0 {
 		t.Errorf("cleared, it holds %d bytes", a.held)
 	}
+}
+
+func FuzzArea(f *testing.F) {
+	f.Add("a\r", "text/html", "<p>x", "d", true)
+	f.Fuzz(func(t *testing.T, s, mime, value, id string, wait bool) {
+		outs := []kernels.Output{
+			stdout(s), stderr(s), withID(id, kernels.OutputDisplay, display(mime, value, "text/plain", s)), {Kind: kernels.OutputClear, Wait: wait},
+			withID(id, kernels.OutputUpdate, display(mime, value)), display("image/png", value, "image/gif", s), stdout(s),
+		}
+		for _, b := range render(outs...) {
+			if s := fmt.Sprint(b); !utf8.ValidString(s) {
+				t.Errorf("%q", s)
+			}
+		}
+	})
 }

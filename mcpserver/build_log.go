@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 )
 
 // buildLog tells the caller of a call what the build of an image prints, as it comes, and gives a sign of life where nothing
@@ -80,5 +81,5 @@ func (l *buildLog) take() string {
 	l.text = longText{}
 	l.mu.Unlock()
 	head, tail := collected.texts()
-	return plain(strings.TrimRight(lastChars(head+tail, progressChars), "\n"))
+	return terminal.Plain(strings.TrimRight(lastChars(head+tail, progressChars), "\n"))
 }

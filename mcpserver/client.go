@@ -7,6 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -36,6 +37,6 @@ func label(s string, n int) string {
 			return ' '
 		}
 		return r
-	}, plain(s))
+	}, terminal.Plain(s))
 	return shorten(strings.Join(strings.Fields(s), " "), n)
 }

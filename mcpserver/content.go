@@ -10,6 +10,7 @@ import (
 
 	"cellblock/internal/filetype"
 	"cellblock/kernels"
+	"cellblock/mcpserver/picture"
 )
 
 // budget is how much one result may hold. A model reads all of it, and pays for it.
@@ -27,8 +28,16 @@ type budget struct {
 	side int
 }
 
+// DefaultImageSide is the longest side, in pixels, of images in a result where Config says nothing else.
+const DefaultImageSide = picture.DefaultSide
+
 // defaultBudget is 10,000 tokens of text and, with the images, 1 MB.
 var defaultBudget = budget{chars: 40_000, images: 1<<20 - 4*40_000, pixels: 200_000_000, side: DefaultImageSide}
+
+// room is what the budget has for an image that may take so many bytes of base64.
+func (b budget) room(most int) picture.Room {
+	return picture.Room{Bytes: most, Pixels: b.pixels, Side: b.side}
+}
 
 // minus is what is left of a budget after blocks.
 func (b budget) minus(blocks []mcp.Content) budget {
@@ -37,7 +46,7 @@ func (b budget) minus(blocks []mcp.Content) budget {
 		case mcp.TextContent:
 			b.chars -= utf8.RuneCountInString(c.Text) + perBlock
 		case mcp.ImageContent:
-			b.images -= max(len(c.Data), minRoom)
+			b.images -= max(len(c.Data), picture.MinBytes)
 		}
 	}
 	return b
@@ -169,7 +178,7 @@ func (it *item) bundlePieces(b *budget, at place) []piece {
 	if IsPlaceholder(text) && (note != "" || strings.HasSuffix(text, " with 0 Axes>")) {
 		text = "" // the note says more, or there is nothing to see
 	}
-	it.crowded = errors.Is(err, errNoRoom) && text == "" && !it.tooMuch
+	it.crowded = errors.Is(err, picture.ErrNoRoom) && text == "" && !it.tooMuch
 	return textPieces(joinLines(text, note), false)
 }
 
@@ -206,25 +215,24 @@ func bundleImage(data mimeBundle, b *budget, most int, kept string) (image *mcp.
 	if mime == "" {
 		return nil, "", nil
 	}
-	room := *b
-	room.images = most
-	fit, err := fitImage(mime, mimeText(data[mime]), room)
-	b.pixels -= fit.width * fit.height
+	fit, err := picture.Fit(mime, mimeText(data[mime]), b.room(most))
+	b.pixels -= fit.Width * fit.Height
 	switch {
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, picture.ErrNoRoom):
 		return nil, crowdedNote(mime, kept), err
 	case err != nil:
 		return nil, "[" + mime + " left out: " + clean(err.Error()) + kept + "]", err
 	}
-	b.images -= max(len(fit.block.Data), minRoom)
-	if fit.smaller {
-		note = fmt.Sprintf("[scaled down from %d×%d pixels%s]", fit.width, fit.height, kept)
-		if fit.unreadable() {
-			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.width, fit.height, fit.shown.X, fit.shown.Y, kept)
+	b.images -= max(len(fit.Data), picture.MinBytes)
+	if fit.Smaller {
+		note = fmt.Sprintf("[scaled down from %d×%d pixels%s]", fit.Width, fit.Height, kept)
+		if fit.Unreadable() {
+			note = fmt.Sprintf("[scaled down from %d×%d to %d×%d pixels, too small to read: show less in one image%s]", fit.Width, fit.Height, fit.Shown.X, fit.Shown.Y, kept)
 		}
 	}
-	if fit.pictures > 1 {
-		note = joinLines(note, fmt.Sprintf("[the first of %d pictures of an animation%s]", fit.pictures, kept))
+	if fit.Pictures > 1 {
+		note = joinLines(note, fmt.Sprintf("[the first of %d pictures of an animation%s]", fit.Pictures, kept))
 	}
-	return &fit.block, note, nil
+	block := mcp.NewImageContent(fit.Data, fit.MIME)
+	return &block, note, nil
 }

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/gif"
+	"image/png"
 	"maps"
 	"os"
 	"slices"
@@ -57,7 +58,7 @@ func elided(e stream.Elided) kernels.Output {
 }
 
 // picture returns a PNG of that size; noisy ones do not compress.
-func picture(w, h int, noisy bool) string {
+func drawing(w, h int, noisy bool) string {
 	return pictureOf(w, h, func(noise uint32, _ float64) byte {
 		if !noisy {
 			return 0
@@ -77,11 +78,11 @@ func pictureOf(w, h int, paint func(noise uint32, done float64) byte) string {
 			img.Pix[i] = 255
 		}
 	}
-	data, err := encodePNG(img)
-	if err != nil {
+	var data bytes.Buffer
+	if err := png.Encode(&data, img); err != nil {
 		panic(err)
 	}
-	return base64.StdEncoding.EncodeToString(data)
+	return base64.StdEncoding.EncodeToString(data.Bytes())
 }
 
 func render(outs ...kernels.Output) []mcp.Content {
@@ -130,7 +131,7 @@ func text(lines ...string) string {
 
 // Several images come in order, at their place in the text; stderr is no error.
 func TestOutputsBecomeBlocks(t *testing.T) {
-	png := picture(4, 3, false)
+	png := drawing(4, 3, false)
 	var animated bytes.Buffer
 	if err := gif.Encode(&animated, image.NewPaletted(image.Rect(0, 0, 5, 5), color.Palette{color.Black, color.White}), nil); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestOutputsBecomeBlocks(t *testing.T) {
 		{"a result after prints", []kernels.Output{stdout("a\n"), result("42")}, text("a", "42")},
 		{"plots at their places", []kernels.Output{
 			stdout("before\n"), display("image/png", png, "text/plain", "<Figure size 640x480 with 1 Axes>"), stdout("between\n"),
-			display("image/png", picture(5, 3, false)), stdout("after\n"),
+			display("image/png", drawing(5, 3, false)), stdout("after\n"),
 		}, text("before") + "── image image/png 4×3\n" + text("between") + "── image image/png 5×3\n" + text("after")},
 		{"base64 in lines", []kernels.Output{display("image/png", png[:20]+"\n"+png[20:]+"\n")}, "── image image/png 4×3\n"},
 		{"gif becomes png", []kernels.Output{display("image/gif", base64.StdEncoding.EncodeToString(animated.Bytes()))}, "── image image/png 5×5\n"},

@@ -72,7 +72,7 @@ func TestCutCountsExactly(t *testing.T) {
 	line := strings.Repeat("y", 63) + "\n"
 	for _, n := range []int{624, 625, 626, 700, 5000, 40_000} {
 		lines := strings.Repeat(line+strings.ToUpper(line), n/2) + strings.Repeat(line, n%2) // of which none comes again at once
-		blocks := render(stdout(lines), display("image/png", picture(2, 2, false)), stdout(lines))
+		blocks := render(stdout(lines), display("image/png", drawing(2, 2, false)), stdout(lines))
 		shown, images := 0, 0
 		var missing int
 		for _, b := range blocks {
@@ -90,4 +90,30 @@ func TestCutCountsExactly(t *testing.T) {
 			t.Errorf("%d lines: %d shown, %d left out (%d characters), %d images", n, shown, missing*63/64, missing, images)
 		}
 	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("line\nline\n", 5, "tail")
+	f.Add("漢字", 1, "")
+	f.Fuzz(func(t *testing.T, a string, n int, b string) {
+		if n < 0 || n > 1<<20 {
+			return
+		}
+		a, b = strings.ToValidUTF8(a, ""), strings.ToValidUTF8(b, "")
+		head, tail := firstChars(a, n), lastChars(a, n)
+		if !strings.HasPrefix(a, head) || !strings.HasSuffix(a, tail) || utf8.RuneCountInString(head) > n || utf8.RuneCountInString(tail) > n {
+			t.Errorf("%q %d: %q and %q", a, n, head, tail)
+		}
+		pieces := append(append(textPieces(a, false), textPieces(b, true)...), textPieces(a+b, false)...)
+		total, shown := left{}, left{}
+		for _, p := range pieces {
+			total = total.plus(leftOf(p.text))
+		}
+		for _, p := range cutPieces(pieces, n) {
+			shown = shown.plus(leftOf(p.text)).plus(p.missing)
+		}
+		if shown.chars > total.chars || total.chars-shown.chars > int64(len(a)+len(b))*3 {
+			t.Errorf("%d characters became %d", total.chars, shown.chars)
+		}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"cellblock/images"
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 	"cellblock/mcpserver/transport"
 	"cellblock/notebook"
 	"cellblock/sessions"
@@ -49,7 +50,7 @@ func (s *service) executeTool(language string) toolSpec {
 	}
 	note := cfg.Runtimes[language].Note
 	if note != "" {
-		note = " " + plain(note)
+		note = " " + terminal.Plain(note)
 	}
 	if language != s.Languages[0] {
 		t.description = "Run " + title + " code in a persistent kernel; its sessions are its own." + note
@@ -205,7 +206,7 @@ func noted(e *sessions.Execution, v view) bool { return v.from == 0 && e.Preambl
 func (s *service) outputs(ctx context.Context, e *sessions.Execution, v view) []mcp.Content {
 	var content []mcp.Content
 	if noted(e, v) {
-		content = append(content, mcp.NewTextContent("Note: "+plain(e.Preamble())))
+		content = append(content, mcp.NewTextContent("Note: "+terminal.Plain(e.Preamble())))
 	}
 	return append(content, v.shown.blocks(s.budget, s.boundsFor(ctx, e.Choice()))...)
 }
@@ -268,7 +269,7 @@ func remarkOn(e *sessions.Execution, r sessions.Result, within bounds) string {
 		said = append(said, killedRemark(r.OOMKills, within.memory))
 	}
 	if r.Reason != "" {
-		said = append(said, "Note: "+plain(r.Reason)+".")
+		said = append(said, "Note: "+terminal.Plain(r.Reason)+".")
 	}
 	if r.Unsaved != nil {
 		said = append(said, unsavedRemark(r.Unsaved))
@@ -311,7 +312,7 @@ func ladderRemark(i sessions.InterruptReport) string {
 
 // deathRemark tells of a death during the cell. The next cell's preamble repeats it for whoever calls then.
 func deathRemark(d kernels.Death, last bool) []string {
-	said := []string{sentence(plain(d.Cause)) + "."}
+	said := []string{sentence(terminal.Plain(d.Cause)) + "."}
 	if d.OOM {
 		said = append(said, "Work on the data in pieces, use smaller types, or delete what is not needed.")
 	}

@@ -12,6 +12,7 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -198,7 +199,7 @@ func phaseText(i sessions.ExecutionInfo) string {
 
 func firstLine(code string) string {
 	line, rest, _ := strings.Cut(strings.TrimSpace(code), "\n")
-	if line = shorten(plain(line), maxCodeLine); rest != "" && !strings.HasSuffix(line, "…") {
+	if line = shorten(terminal.Plain(line), maxCodeLine); rest != "" && !strings.HasSuffix(line, "…") {
 		line += " …"
 	}
 	return line

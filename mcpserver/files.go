@@ -241,7 +241,7 @@ func filesLine(r sessions.Result) string {
 		case c.New:
 			how = "new, " + words.Bytes(c.Size)
 		}
-		named = append(named, fmt.Sprintf("%s (%s)", inLine(words.Name(c.Path), maxInLine), how))
+		named = append(named, fmt.Sprintf("%s (%s)", words.Part(words.Name(c.Path), maxInLine), how))
 	}
 	line := "Files: " + strings.Join(named, ", ")
 	if r.MoreFiles > 0 {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"cellblock/kernels"
 	"cellblock/sessions"
@@ -99,14 +100,14 @@ func TestFoldedTurnsCount(t *testing.T) {
 	a := newArea()
 	a.place = place{session: "s", execution: 3}
 	whole := transcript{to: 1 << 30}
-	whole.screen.out = whole.take
+	whole.screen.Out = whole.take
 	for i := range 1000 {
 		for _, out := range []kernels.Output{stdout(fmt.Sprintf("%099d\n", i)), stderr(strings.Repeat("w", 99) + "\n")} {
 			a.add(out)
 			whole.add(sessions.Numbered{Output: out})
 		}
 	}
-	whole.screen.flush()
+	whole.screen.Flush()
 	got := dump(a.blocks(defaultBudget, bounds{}))
 	before, after, _ := strings.Cut(got, "offset=")
 	var offset int
@@ -177,6 +178,17 @@ func TestPrintedBytes(t *testing.T) {
 		blocks := render(tt.out)
 		if n, _ := chars(blocks); tt.binary && (n > maxBinary+200 || len(blocks) != 1) || strings.Contains(dump(blocks), "left out here") != tt.binary {
 			t.Errorf("%s: it is told as %d characters in %d blocks", name, n, len(blocks))
+		}
+	}
+}
+
+// Empty and blank lines in great number take time that grows with their number, and not with the square of it.
+func TestManyLinesAreFoldedOnce(t *testing.T) {
+	const many, most = 100_000, 10 * time.Second // it takes a hundredth
+	for _, line := range []string{"\n", "  \n"} {
+		start := time.Now()
+		if foldRepeats(strings.Repeat(line, many), false); time.Since(start) > most {
+			t.Errorf("%q: %s", line, time.Since(start))
 		}
 	}
 }

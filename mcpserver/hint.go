@@ -11,6 +11,7 @@ import (
 	"cellblock/egress"
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -79,7 +80,7 @@ func (cfg Config) PrintedHints() func(c sessions.Choice, texts []string, failed 
 	return func(c sessions.Choice, texts []string, failed *kernels.ExecError) string {
 		var blocks []mcp.Content
 		for _, text := range texts {
-			blocks = append(blocks, mcp.NewTextContent(plain(text)))
+			blocks = append(blocks, mcp.NewTextContent(terminal.Plain(text)))
 		}
 		return printedHint(blocks, failed, s.boundsForAll(c))
 	}
@@ -144,8 +145,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
 	case name == "CalledProcessError" && len(e.Traceback) > 0: // with what the program has printed, if its caller kept it
-		return printedHint([]mcp.Content{mcp.NewTextContent(plain(e.Traceback[len(e.Traceback)-1]))}, nil, within)
-	case name == "BlockingIOError" && forks.MatchString(plain(strings.Join(e.Traceback, "\n"))):
+		return printedHint([]mcp.Content{mcp.NewTextContent(terminal.Plain(e.Traceback[len(e.Traceback)-1]))}, nil, within)
+	case name == "BlockingIOError" && forks.MatchString(terminal.Plain(strings.Join(e.Traceback, "\n"))):
 		return within.processHint()
 	}
 	return within.roomHint(e.Value)
@@ -156,7 +157,7 @@ func isAdvised(e kernels.ExecError) bool {
 	if len(e.Traceback) == 0 {
 		return false
 	}
-	last := plain(e.Traceback[len(e.Traceback)-1])
+	last := terminal.Plain(e.Traceback[len(e.Traceback)-1])
 	return strings.Contains(last, e.Value+". Did you mean: ") || strings.Contains(last, e.Value+". The working directory has been deleted: ")
 }
 
@@ -169,7 +170,7 @@ func missingCommand(e kernels.ExecError) string {
 	if said == nil {
 		return ""
 	}
-	frames := plain(strings.Join(e.Traceback, "\n"))
+	frames := terminal.Plain(strings.Join(e.Traceback, "\n"))
 	if !strings.Contains(frames, "/subprocess.py") || strings.Contains(frames, "cwd='"+said[1]+"'") || strings.Contains(frames, `cwd="`+said[1]+`"`) {
 		return ""
 	}
@@ -237,4 +238,6 @@ func containsAny(text string, parts []string) bool {
 }
 
 // clean shortens a name from the kernel for use in a sentence.
-func clean(s string) string { return inLine(strings.ReplaceAll(plain(s), "\n", " "), maxInLine) }
+func clean(s string) string {
+	return words.Part(strings.ReplaceAll(terminal.Plain(s), "\n", " "), maxInLine)
+}

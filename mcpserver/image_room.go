@@ -8,6 +8,7 @@ import (
 
 	"cellblock/internal/filetype"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/picture"
 )
 
 // leastShare is what an image may take of a result however many there are, in bytes of base64: of a plot that were made smaller
@@ -52,7 +53,7 @@ func (a *area) imageSizes() (sizes []int) {
 			continue
 		}
 		seen[sum] = it
-		sizes = append(sizes, min(max(len(form), minRoom), maxImage))
+		sizes = append(sizes, min(max(len(form), picture.MinBytes), picture.MaxBytes))
 	}
 	return sizes
 }
@@ -88,7 +89,7 @@ func crowdedPieces(items []*item, at place) []piece {
 
 // crowdedNote says that something is left out for want of room; kept says where it is.
 func crowdedNote(what, kept string) string {
-	return "[" + what + " left out: " + errNoRoom.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
+	return "[" + what + " left out: " + picture.ErrNoRoom.Error() + "; show fewer or smaller ones in one cell" + kept + "]"
 }
 
 // repeatedPieces tell of so many images in a row that come again.

@@ -8,8 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/gif"
-	"image/png"
-	"math"
+	"image/jpeg"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ import (
 )
 
 func TestImagesFitTheBudget(t *testing.T) {
-	large := display("image/png", picture(3000, 200, false))
+	large := display("image/png", drawing(3000, 200, false))
 	outs := []kernels.Output{large}
 	for i := range 30 {
 		outs = append(outs, display("image/png", photo(500, 400+i)))
@@ -46,8 +45,8 @@ func TestImagesWithoutRoom(t *testing.T) {
 	none := defaultBudget
 	none.images = 0
 	at := place{session: "s", execution: 3}
-	plot := display("image/png", picture(40, 30, false), "text/plain", "<Figure size 40x30 with 1 Axes>")
-	named, said := display("image/png", picture(41, 30, false), "text/plain", "a map"), kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
+	plot := display("image/png", drawing(40, 30, false), "text/plain", "<Figure size 40x30 with 1 Axes>")
+	named, said := display("image/png", drawing(41, 30, false), "text/plain", "a map"), kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
 	const why, kept = " left out: the images of this result are too large together; show fewer or smaller ones in one cell", "; kept as cellblock://sessions/s/executions/3/outputs/"
 	for name, tt := range map[string]struct {
 		outs []kernels.Output
@@ -77,7 +76,7 @@ func photo(w, h int) string {
 
 // What is there is shared: of many images none is whole before another is not seen at all.
 func TestImagesShareTheirRoom(t *testing.T) {
-	outs := []kernels.Output{display("image/png", picture(40, 30, false))}
+	outs := []kernels.Output{display("image/png", drawing(40, 30, false))}
 	for i := range 8 {
 		outs = append(outs, display("image/png", photo(900, 800+i)))
 	}
@@ -118,7 +117,7 @@ func TestShare(t *testing.T) {
 
 // A picture that comes again costs a model as much again, and tells nothing.
 func TestImageAgain(t *testing.T) {
-	a, b := display("image/png", picture(40, 30, false)), display("image/png", picture(50, 30, false), "text/plain", "<Figure size 50x30 with 1 Axes>")
+	a, b := display("image/png", drawing(40, 30, false)), display("image/png", drawing(50, 30, false), "text/plain", "<Figure size 50x30 with 1 Axes>")
 	value := a
 	value.Kind = kernels.OutputResult
 	said := kernels.Output{Kind: kernels.OutputStream, Stream: "stdout", Text: "said\n"}
@@ -144,7 +143,11 @@ func TestImageAgain(t *testing.T) {
 
 // A broken image would make a model's provider refuse the whole conversation.
 func TestBrokenImageIsNotPassedOn(t *testing.T) {
-	for _, encoded := range []string{picture(40, 30, true), base64.StdEncoding.EncodeToString(jpegOf(t, 40, 30))} {
+	var photo bytes.Buffer
+	if err := jpeg.Encode(&photo, image.NewRGBA(image.Rect(0, 0, 40, 30)), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, encoded := range []string{drawing(40, 30, true), base64.StdEncoding.EncodeToString(photo.Bytes())} {
 		raw, _ := base64.StdEncoding.DecodeString(encoded)
 		cut := base64.StdEncoding.EncodeToString(raw[:len(raw)-len(raw)/3])
 		got := dump(render(display("image/png", cut, "text/plain", "a plot")))
@@ -154,19 +157,10 @@ func TestBrokenImageIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func jpegOf(t *testing.T, w, h int) []byte {
-	t.Helper()
-	data, err := encodeJPEG(image.NewRGBA(image.Rect(0, 0, w, h)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
 	var outs []kernels.Output
 	for i := range 1000 {
-		outs = append(outs, display("image/png", picture(2, 2+i, false)))
+		outs = append(outs, display("image/png", drawing(2, 2+i, false)))
 	}
 	got := dump(render(outs...))
 	if n := strings.Count(got, "── image"); n < 20 || n > 60 {
@@ -174,7 +168,7 @@ func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
 	}
 	a, b := newArea(), defaultBudget
 	for i := range 8 {
-		a.add(display("image/png", picture(700, 600-i, false)))
+		a.add(display("image/png", drawing(700, 600-i, false)))
 	}
 	b.pixels = 4*700*600 + 1
 	if n := strings.Count(dump(a.blocks(b, bounds{})), "── image"); n != 4 {
@@ -185,14 +179,14 @@ func TestImagesAreBoundedInNumberAndWork(t *testing.T) {
 // What comes late is shown as large as what comes in time.
 func TestLateImagesKeepTheirSize(t *testing.T) {
 	s := &service{budget: defaultBudget}
-	got := dump(s.lateBlocks(sessions.Late{Number: 1, Outputs: []kernels.Output{display("image/png", picture(40, 30, false))}}))
+	got := dump(s.lateBlocks(sessions.Late{Number: 1, Outputs: []kernels.Output{display("image/png", drawing(40, 30, false))}}))
 	if !strings.Contains(got, "── image image/png 40×30") {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestImageBomb(t *testing.T) {
-	raw, _ := base64.StdEncoding.DecodeString(picture(1, 1, false))
+	raw, _ := base64.StdEncoding.DecodeString(drawing(1, 1, false))
 	copy(raw[16:24], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // IHDR: 65535×65535
 	got := dump(render(display("image/png", base64.StdEncoding.EncodeToString(raw))))
 	if !strings.Contains(got, "left out") {
@@ -209,10 +203,10 @@ func TestImageNamesItsOriginal(t *testing.T) {
 		links bool
 		want  any
 	}{
-		{"as it is", picture(40, 30, false), true, nil},
-		{"scaled down", picture(3000, 20, false), true, original},
-		{"as JPEG, in its size", picture(600, 600, true), true, original},
-		{"for a client without links", picture(3000, 20, false), false, nil},
+		{"as it is", drawing(40, 30, false), true, nil},
+		{"scaled down", drawing(3000, 20, false), true, original},
+		{"as JPEG, in its size", drawing(600, 600, true), true, original},
+		{"for a client without links", drawing(3000, 20, false), false, nil},
 	} {
 		a := newArea()
 		a.index, a.place = 7, place{session: "s", execution: 3, links: tt.links}
@@ -231,7 +225,7 @@ func TestImageNamesItsOriginal(t *testing.T) {
 // What cannot be read any more says so, and what there is not to see says nothing.
 func TestTooSmallToRead(t *testing.T) {
 	b := defaultBudget
-	image, note, _ := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + picture(300, 7000, false) + `"`)}, &b, b.images, "")
+	image, note, _ := bundleImage(mimeBundle{"image/png": json.RawMessage(`"` + drawing(300, 7000, false) + `"`)}, &b, b.images, "")
 	if image == nil || note != "[scaled down from 300×7000 to 67×1568 pixels, too small to read: show less in one image]" {
 		t.Error(note)
 	}
@@ -242,88 +236,27 @@ func TestTooSmallToRead(t *testing.T) {
 	}
 }
 
-// Writing is as high as its points and the picture's own resolution have it: a plot for print can be made smaller than one for a screen.
-func TestUnreadable(t *testing.T) {
-	for _, tt := range []struct {
-		width, shown int
-		dpi          float64
-		want         bool
-	}{
-		{4500, 1568, 300, false},
-		{6000, 1568, 300, false},
-		{1000, 261, 100, true},
-		{1000, 500, 100, false},
-		{4000, 1568, 72, false},
-		{1200, 261, 72, true},
-		{6000, 1568, 0, false},
-		{7000, 1568, 0, true},
-	} {
-		if got := (&fitted{width: tt.width, shown: image.Pt(tt.shown, 1), dpi: tt.dpi}).unreadable(); got != tt.want {
-			t.Errorf("%+v", tt)
-		}
-	}
-	const inch = "\x00\x00\x00\x09pHYs\x00\x00\x0f\x61\x00\x00\x0f\x61\x01sum!"
-	for said, want := range map[string]float64{"": 0, inch: 100, inch[:12]: 0, inch[:16] + "\x00": 0, "IDAT" + inch: 0} {
-		if got := dpiOf([]byte(pngSignature + said)); math.Abs(got-want) > 0.1 {
-			t.Errorf("%q: %v", said, got)
-		}
-	}
-}
-
-// What shines through is seen on white, whatever the client would put it on.
-func TestImageOnWhite(t *testing.T) {
-	nothing, half, palette := image.NewNRGBA(image.Rect(0, 0, 40, 30)), image.NewNRGBA(image.Rect(0, 0, 40, 30)), image.NewPaletted(image.Rect(0, 0, 40, 30), color.Palette{color.Transparent})
-	for i := range half.Pix {
-		half.Pix[i] = []byte{0, 0, 0, 128}[i%4]
-	}
-	for want, img := range map[color.RGBA]image.Image{{255, 255, 255, 255}: nothing, {127, 127, 127, 255}: half} {
-		if got := shownAs(t, img, defaultBudget); got != want {
-			t.Errorf("%v, want %v", got, want)
-		}
-	}
-	if got := shownAs(t, palette, defaultBudget); got != (color.RGBA{255, 255, 255, 255}) {
-		t.Errorf("a palette: %v", got)
-	}
-	var animated bytes.Buffer
-	if err := gif.Encode(&animated, palette, nil); err != nil {
-		t.Fatal(err)
-	}
-	fit, err := fitImage("image/gif", base64.StdEncoding.EncodeToString(animated.Bytes()), defaultBudget)
-	if config := pngConfig(t, fit.block.Data); err != nil || len(config.ColorModel.(color.Palette)) == 0 {
-		t.Errorf("a palette becomes %v, %v", config.ColorModel, err)
-	}
-	small := defaultBudget
-	small.side = 20
-	if got := shownAs(t, half, small); got != (color.RGBA{127, 127, 127, 255}) {
-		t.Errorf("made smaller: %v", got)
-	}
-}
-
-func pngConfig(t *testing.T, data string) image.Config {
+func animation(t testing.TB, n int) []byte {
 	t.Helper()
-	raw, _ := base64.StdEncoding.DecodeString(data)
-	config, err := png.DecodeConfig(bytes.NewReader(raw))
-	if err != nil {
+	all := gif.GIF{LoopCount: 0}
+	for i := range n {
+		picture := image.NewPaletted(image.Rect(0, 0, 30, 20), color.Palette{color.White, color.Black, color.Gray{Y: 9}})
+		picture.SetColorIndex(i%30, 1, 1)
+		all.Image, all.Delay = append(all.Image, picture), append(all.Delay, 5)
+	}
+	var b bytes.Buffer
+	if err := gif.EncodeAll(&b, &all); err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return b.Bytes()
 }
 
-// shownAs is the colour in the middle of an image as a client gets it.
-func shownAs(t *testing.T, img image.Image, b budget) color.Color {
-	t.Helper()
-	raw, err := encodePNG(img)
-	if err != nil {
-		t.Fatal(err)
+// Of an animation a model sees one picture, and is told so.
+func TestAnimationsAreTold(t *testing.T) {
+	for n, want := range map[int]string{1: "", 2: "[the first of 2 pictures of an animation]", 300: "[the first of 300 pictures of an animation]"} {
+		got := dump(render(kernels.Output{Kind: kernels.OutputDisplay, Data: display("image/gif", base64.StdEncoding.EncodeToString(animation(t, n))).Data}))
+		if !strings.Contains(got, "image/png") || strings.Contains(got, "animation") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%d: %s", n, got)
+		}
 	}
-	fit, err := fitImage("image/png", base64.StdEncoding.EncodeToString(raw), b)
-	if err != nil || fit.block.MIMEType != "image/png" {
-		t.Fatal(fit.block.MIMEType, err)
-	}
-	raw, _ = base64.StdEncoding.DecodeString(fit.block.Data)
-	got, err := png.Decode(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return color.RGBAModel.Convert(got.At(got.Bounds().Dx()/2, got.Bounds().Dy()/2))
 }

@@ -19,6 +19,7 @@ import (
 	"cellblock/images/packages"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -144,7 +145,7 @@ func (e imageEntry) line(from derived.Entry) string {
 	if !from.LastUsed.IsZero() {
 		parts = append(parts, "used "+words.Ago(from.LastUsed))
 	}
-	return plain(strings.Join(parts, " · "))
+	return terminal.Plain(strings.Join(parts, " · "))
 }
 
 func (s *service) deleteImageTool() toolSpec {
@@ -222,7 +223,7 @@ func (s *service) install(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 		return toolError(fault.New(fault.KindOf(err), "%s But session %s was not moved: %w", text, id, err).WithHint("%s", fault.Hint(err))), nil
 	}
 	if loaded != "" {
-		return mcp.NewToolResultText(fmt.Sprintf("%s Session %s now runs in it. %s", text, id, plain(loaded))), nil
+		return mcp.NewToolResultText(fmt.Sprintf("%s Session %s now runs in it. %s", text, id, terminal.Plain(loaded))), nil
 	}
 	return mcp.NewToolResultText(fmt.Sprintf("%s Session %s now runs in it (generation %d). Variables, imports and background work are lost; files and history are kept: "+
 		"restore_session runs the earlier cells again.", text, id, info.Generation)), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver/terminal"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -62,7 +63,7 @@ func askNow(ctx context.Context, e *sessions.Execution, p *sessions.Prompt) erro
 	case err == nil:
 		settle(e, p.ID, *answer)
 	case ctx.Err() == nil:
-		e.Refuse(p.ID, "the user could not be asked, "+plain(err.Error()))
+		e.Refuse(p.ID, "the user could not be asked, "+terminal.Plain(err.Error()))
 	}
 	return nil // what ended the call, if it did, is for who follows the cell
 }
@@ -91,7 +92,7 @@ func answerLine(content any) string {
 // formOf is the form that asks a prompt. It says first that the words are the code's: who trusts this server need not
 // trust the code that runs in it.
 func formOf(e *sessions.Execution, p *sessions.Prompt) mcp.ElicitationParams {
-	text := cutMiddle(strings.TrimSpace(plain(p.Text)), maxPrompt)
+	text := cutMiddle(strings.TrimSpace(terminal.Plain(p.Text)), maxPrompt)
 	if text == "" {
 		text = "(it does not say what for)"
 	}

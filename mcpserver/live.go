@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 )
 
 // OutputMeta is the key in a progress notification's _meta under which clients of ours find the text that the cell has
@@ -36,7 +37,7 @@ func (l *liveLines) take() string {
 	text := l.pending.String()
 	end := strings.LastIndexByte(text, '\n') + 1
 	lines := text[:end]
-	if l.sent+end > defaultBudget.chars/4 || plain(lines) != lines {
+	if l.sent+end > defaultBudget.chars/4 || terminal.Plain(lines) != lines {
 		l.ended = true
 	}
 	if l.ended || end == 0 {

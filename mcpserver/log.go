@@ -10,6 +10,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -24,7 +25,7 @@ func (s *service) readLog(ctx context.Context, o sessions.Owner, a address) ([]m
 		return nil, err
 	}
 	lines := historyOf(account)
-	if log = strings.TrimSpace(plain(log)); log != "" {
+	if log = strings.TrimSpace(terminal.Plain(log)); log != "" {
 		lines = append(lines, "", "The log of the last kernel:", log)
 	}
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: a.uri, MIMEType: "text/plain", Text: strings.Join(lines, "\n")}}, nil
@@ -37,7 +38,7 @@ const maxKernels = 100
 func historyOf(a sessions.Account) []string {
 	lines := []string{fmt.Sprintf("%s · %s · %s · %s · since %s", a.ID, a.Language, a.State.Plain(), words.Count(int64(a.Executions), "cell"), stamp(a.Created))}
 	if a.State == sessions.Closed {
-		lines[0] += fmt.Sprintf(", ended %s: %s", stamp(a.Ended), plain(a.Why))
+		lines[0] += fmt.Sprintf(", ended %s: %s", stamp(a.Ended), terminal.Plain(a.Why))
 	}
 	generations := a.Generations
 	if more := len(generations) - maxKernels; more > 0 {
@@ -47,7 +48,7 @@ func historyOf(a sessions.Account) []string {
 	for _, g := range generations {
 		line := fmt.Sprintf("generation %d · started %s", g.Number, stamp(g.Started))
 		if !g.Ended.IsZero() {
-			line += fmt.Sprintf(" · ended %s: %s", stamp(g.Ended), plain(g.Why))
+			line += fmt.Sprintf(" · ended %s: %s", stamp(g.Ended), terminal.Plain(g.Why))
 		}
 		lines = append(lines, line)
 	}

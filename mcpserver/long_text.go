@@ -1,6 +1,10 @@
 package mcpserver
 
-import "strings"
+import (
+	"strings"
+
+	"cellblock/mcpserver/terminal"
+)
 
 // longText is text that may be very long, of one stream or of two that take turns: of much more than any result shows, the
 // middle is only counted.
@@ -62,7 +66,7 @@ func (t *longText) ends() (head, tail []chunk) {
 // texts returns the two ends of one stream as a terminal shows them.
 func (t *longText) texts() (head, tail string) {
 	front, back := t.ends()
-	return plain(joinChunks(front)), plain(joinChunks(back))
+	return terminal.Plain(joinChunks(front)), terminal.Plain(joinChunks(back))
 }
 
 func joinChunks(chunks []chunk) string {

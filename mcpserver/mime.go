@@ -12,6 +12,8 @@ import (
 	"cellblock/internal/filetype"
 	"cellblock/internal/jsontext"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/htmltext"
+	"cellblock/mcpserver/terminal"
 )
 
 // mimeBundle is one output in several forms, by MIME type (Jupyter messaging, "display_data").
@@ -30,15 +32,15 @@ const maxSVG = 4000
 // bundleText returns the form of a bundle that says most to a reader of text. kept says where forms are that he cannot
 // read.
 func bundleText(data mimeBundle, kept string) string {
-	text := plain(mimeText(data["text/plain"]))
+	text := terminal.Plain(mimeText(data["text/plain"]))
 	if mime := firstOf(data, "text/markdown", "text/latex"); mime != "" {
-		if marked := plain(mimeText(data[mime])); mime == "text/markdown" || !saysAsMuch(text, marked) {
+		if marked := terminal.Plain(mimeText(data[mime])); mime == "text/markdown" || !saysAsMuch(text, marked) {
 			return marked
 		}
 		return text
 	}
 	if value, ok := data["application/json"]; ok {
-		return plain(compact(value))
+		return terminal.Plain(compact(value))
 	}
 	html := mimeText(data["text/html"])
 	if len(data) == 1 && isLoader(html) {
@@ -48,11 +50,11 @@ func bundleText(data mimeBundle, kept string) string {
 		chart := func(mime string) bool { return isChart(mime) || mime == "text/html" && isScript(html) }
 		return joinLines(text, unreadable(data, chart, kept))
 	}
-	if shown := htmlText(html); strings.TrimSpace(shown) != "" {
-		return joinLines(plain(shown), unreadable(data, isChart, kept))
+	if shown := htmltext.Of(html); strings.TrimSpace(shown) != "" {
+		return joinLines(terminal.Plain(shown), unreadable(data, isChart, kept))
 	}
 	if svg := mimeText(data["image/svg+xml"]); svg != "" && utf8.RuneCountInString(svg) <= maxSVG {
-		return plain(svg)
+		return terminal.Plain(svg)
 	}
 	return joinLines(text, unreadable(data, anyForm, kept))
 }
@@ -73,7 +75,7 @@ func isChart(mime string) bool {
 
 // isScript tells whether HTML shows nothing but what its script draws, as that of libraries for charts does.
 func isScript(source string) bool {
-	return strings.Contains(source, "<script") && strings.TrimSpace(htmlText(source)) == ""
+	return strings.Contains(source, "<script") && strings.TrimSpace(htmltext.Of(source)) == ""
 }
 
 // loads is what the script begins with by which plotly brings itself into a notebook's page, megabytes of it, before its first figure.

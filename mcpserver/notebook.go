@@ -7,6 +7,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 	"cellblock/notebook"
 	"cellblock/sessions"
 )
@@ -117,7 +118,7 @@ func runOf(i sessions.ExecutionInfo) notebook.Run {
 		run.Remark = i.Title()
 	}
 	if death := i.Result.Death; death != nil && i.Result.Status == kernels.StatusDied {
-		run.Failure = "… the cell did not end: " + plain(death.Cause) + " …"
+		run.Failure = "… the cell did not end: " + terminal.Plain(death.Cause) + " …"
 	}
 	return run
 }

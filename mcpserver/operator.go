@@ -12,6 +12,7 @@ import (
 	"cellblock/images/derived"
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -49,7 +50,7 @@ func (s *service) listAll(_ context.Context, r mcp.CallToolRequest) (*mcp.CallTo
 	for _, o := range s.Sessions.All() {
 		o.Image = s.Sessions.Config().NameOfImage(o.Owner, o.Info.Image)
 		entries = append(entries, ownedEntry{o.Owner.Issuer, o.Owner.Subject, entryOf(o.Info)})
-		lines = append(lines, plain(fmt.Sprintf("%s %s · %s", o.Owner.Issuer, o.Owner.Subject, lineOf(o.Info))))
+		lines = append(lines, terminal.Plain(fmt.Sprintf("%s %s · %s", o.Owner.Issuer, o.Owner.Subject, lineOf(o.Info))))
 	}
 	if len(lines) == 0 {
 		lines = []string{"No sessions."}
@@ -87,12 +88,12 @@ func (s *service) stopAny(ctx context.Context, r mcp.CallToolRequest) (*mcp.Call
 	}
 	if err := s.Sessions.Close(ctx, owner, id, sessions.CloseOptions{Operator: true}); err != nil {
 		if fault.KindOf(err) == fault.NotFound { // the owner's own hint lists the operator's sessions
-			err = fault.New(fault.NotFound, "there is no session %q of %s at %s", id, plain(owner.Subject), plain(owner.Issuer)).
+			err = fault.New(fault.NotFound, "there is no session %q of %s at %s", id, terminal.Plain(owner.Subject), terminal.Plain(owner.Issuer)).
 				WithHint("list_all_sessions names the ones that run, with issuer and subject")
 		}
 		return toolError(err), nil
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("Session %s of %s is stopped; its files and history are kept.", id, plain(owner.Subject))), nil
+	return mcp.NewToolResultText(fmt.Sprintf("Session %s of %s is stopped; its files and history are kept.", id, terminal.Plain(owner.Subject))), nil
 }
 
 func (s *service) showOwnerTool() toolSpec {
@@ -118,13 +119,13 @@ func (s *service) showOwner(ctx context.Context, r mcp.CallToolRequest) (*mcp.Ca
 	case has.Sessions+len(images) == 0:
 		return toolError(nothingKept(owner)), nil
 	}
-	return mcp.NewToolResultText(fmt.Sprintf("Kept of %s at %s: %s (%d running, %s so far) with files and history, %s.", plain(owner.Subject), plain(owner.Issuer),
+	return mcp.NewToolResultText(fmt.Sprintf("Kept of %s at %s: %s (%d running, %s so far) with files and history, %s.", terminal.Plain(owner.Subject), terminal.Plain(owner.Issuer),
 		words.Count(int64(has.Sessions), "session"), has.Running, words.Count(int64(has.Cells), "cell"), words.Count(int64(len(images)), "image"))), nil
 }
 
 // nothingKept is the error of whoever asks about an owner of whom there is nothing.
 func nothingKept(owner sessions.Owner) error {
-	return fault.New(fault.NotFound, "nothing is kept of %s at %s", plain(owner.Subject), plain(owner.Issuer)).
+	return fault.New(fault.NotFound, "nothing is kept of %s at %s", terminal.Plain(owner.Subject), terminal.Plain(owner.Issuer)).
 		WithHint("the audit log has the issuer and the subject of whoever called a tool, list_all_sessions of whoever has a session")
 }
 
@@ -152,7 +153,7 @@ func (s *service) forget(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallT
 		}
 		return toolError(err), nil
 	}
-	text := fmt.Sprintf("Deleted of %s: %s with files and history, %s.", plain(owner.Subject), words.Count(int64(deleted), "session"), words.Count(int64(images), "image"))
+	text := fmt.Sprintf("Deleted of %s: %s with files and history, %s.", terminal.Plain(owner.Subject), words.Count(int64(deleted), "session"), words.Count(int64(images), "image"))
 	if err != nil {
 		return toolError(fault.New(fault.KindOf(err), "%s Not all went: %w", text, err).WithHint("the same call goes on with what is left")), nil
 	}

@@ -17,6 +17,8 @@ import (
 
 	"cellblock/internal/filetype"
 	"cellblock/internal/words"
+	"cellblock/mcpserver/picture"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions/files"
 )
 
@@ -85,21 +87,22 @@ func (s *service) imageFile(in io.Reader, id, kind string, e files.Entry) ([]mcp
 	if err != nil {
 		return nil, files.Pathless(err)
 	}
-	fit, err := fitImage(kind, base64.StdEncoding.EncodeToString(raw), s.budget)
-	if errors.Is(err, errNoRoom) {
+	fit, err := picture.Fit(kind, base64.StdEncoding.EncodeToString(raw), s.budget.room(s.budget.images))
+	if errors.Is(err, picture.ErrNoRoom) {
 		return nil, errors.New("it is too large for a result")
 	} else if err != nil {
 		return nil, err
 	}
-	how := fmt.Sprintf("%s · %d×%d pixels · %s", words.Name(e.Path), fit.width, fit.height, words.Bytes(e.Size))
-	if fit.smaller {
+	how := fmt.Sprintf("%s · %d×%d pixels · %s", words.Name(e.Path), fit.Width, fit.Height, words.Bytes(e.Size))
+	block := mcp.NewImageContent(fit.Data, fit.MIME)
+	if fit.Smaller {
 		how += "; scaled down, the original is " + fileURI(id, e.Path)
-		fit.block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
+		block.Meta = &mcp.Meta{AdditionalFields: map[string]any{OriginalMeta: fileURI(id, e.Path)}}
 	}
-	if fit.pictures > 1 {
-		how += fmt.Sprintf("; the first of %d pictures of an animation", fit.pictures)
+	if fit.Pictures > 1 {
+		how += fmt.Sprintf("; the first of %d pictures of an animation", fit.Pictures)
 	}
-	return []mcp.Content{fit.block, mcp.NewTextContent("[" + how + "]")}, nil
+	return []mcp.Content{block, mcp.NewTextContent("[" + how + "]")}, nil
 }
 
 // textFile is a part of a text with where it is in the whole.
@@ -188,7 +191,7 @@ func visible(s string) string {
 			return r
 		case r < ' ':
 			return '\u2400' + r
-		case isControl(r):
+		case terminal.IsControl(r):
 			return '\ufffd'
 		}
 		return r

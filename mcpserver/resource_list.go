@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/notebook"
 	"cellblock/sessions"
 )
@@ -83,8 +84,8 @@ func (s *service) notebookResource(a sessions.Account) mcp.Resource {
 	}
 	about := fmt.Sprintf("%s, %s", s.titleOf(a.Language), words.Count(int64(a.Executions), "cell"))
 	if a.State == sessions.Closed {
-		entry["ended"], entry["why"] = stamp(a.Ended), plain(a.Why)
-		about += fmt.Sprintf("; the session ended at %s: %s", stamp(a.Ended), plain(a.Why))
+		entry["ended"], entry["why"] = stamp(a.Ended), terminal.Plain(a.Why)
+		about += fmt.Sprintf("; the session ended at %s: %s", stamp(a.Ended), terminal.Plain(a.Why))
 	}
 	r := mcp.NewResource(notebookURI(a.ID), fmt.Sprintf("Notebook of session %s", a.ID), mcp.WithMIMEType(notebook.MIMEType),
 		mcp.WithResourceDescription(about), mcp.WithLastModified(stamp(a.Used)))

@@ -17,6 +17,8 @@ import (
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/mcpserver/picture"
+	"cellblock/mcpserver/terminal"
 	"cellblock/mcpserver/transport"
 	"cellblock/notebook"
 	"cellblock/sessions"
@@ -137,7 +139,7 @@ func (s *service) resource(read reading) server.ResourceTemplateHandlerFunc {
 // shown is an error as the reader of a resource gets to see it, with its hint.
 type shown struct{ err error }
 
-func (e shown) Error() string { return plain(fault.Text(e.err)) }
+func (e shown) Error() string { return terminal.Plain(fault.Text(e.err)) }
 
 func (e shown) Unwrap() error { return e.err }
 
@@ -208,7 +210,7 @@ func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {
 	case kernels.OutputStream:
 		return []mcp.ResourceContents{text("text/plain", out.Text)}
 	case kernels.OutputError:
-		return []mcp.ResourceContents{text("text/plain", plain(strings.Join(out.Error.Traceback, "\n")))}
+		return []mcp.ResourceContents{text("text/plain", terminal.Plain(strings.Join(out.Error.Traceback, "\n")))}
 	}
 	var forms []mcp.ResourceContents
 	for _, mime := range slices.Sorted(maps.Keys(out.Data)) {
@@ -217,7 +219,7 @@ func formsOf(out kernels.Output, uri string) []mcp.ResourceContents {
 			continue
 		}
 		blob := strings.Join(strings.Fields(mimeText(out.Data[mime])), "")
-		if _, err := decodeBase64(blob); err != nil {
+		if _, err := picture.DecodeBase64(blob); err != nil {
 			forms = append(forms, text(mime, blob))
 			continue
 		}

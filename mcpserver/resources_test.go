@@ -269,12 +269,12 @@ func FuzzTranscript(f *testing.F) {
 		}
 		write := func(from, to int64) *transcript {
 			tr := &transcript{from: from, to: to}
-			tr.screen.out = tr.take
+			tr.screen.Out = tr.take
 			for i, out := range []kernels.Output{stdout(a), stdout(b), stderr(c), result(a), stdout(c), stdout(a)} {
 				out.Text = strings.ToValidUTF8(out.Text, "?")
 				tr.add(sessions.Numbered{Output: out, Index: i, Next: i + 1})
 			}
-			tr.screen.flush()
+			tr.screen.Flush()
 			return tr
 		}
 		whole := []rune(write(0, 1<<40).text.String())
@@ -285,26 +285,6 @@ func FuzzTranscript(f *testing.F) {
 		}
 		if !utf8.ValidString(part.text.String()) {
 			t.Error("no text")
-		}
-	})
-}
-
-// What goes out line by line is what a terminal shows of the whole.
-func FuzzScreen(f *testing.F) {
-	f.Add("a\rb\nc", "\x1b[2K\n\n\x1b[A", 3)
-	f.Fuzz(func(t *testing.T, a, b string, cut int) {
-		text := strings.ToValidUTF8("\r"+a+b, "?")
-		if cut < 0 || cut > len(text) || !utf8.ValidString(text[:cut]) {
-			return
-		}
-		var got strings.Builder
-		s := screen{out: func(text string) { got.WriteString(text) }}
-		s.write(text[:cut])
-		s.write(text[cut:])
-		s.flush()
-		// A control string may not end with its line; then the two differ in where it ends.
-		if want := plain(text); got.String() != want && !strings.ContainsAny(text, "\x1b\u0090\u0098\u009b\u009d\u009e\u009f") {
-			t.Errorf("%q: got %q, want %q", text, got.String(), want)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"cellblock/auth"
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -98,14 +99,14 @@ const maxRestoredLines = 30
 func restoreText(id string, r sessions.RestoreReport) string {
 	if r.Loaded != "" && len(r.Cells)+r.Left+r.Done == 0 {
 		return fmt.Sprintf("Note: %s\nSession %s: no cell was run again. To run them all the same, over what is there now: restore_session(session_id=%q, generation=%d).",
-			plain(r.Loaded), id, id, r.From)
+			terminal.Plain(r.Loaded), id, id, r.From)
 	}
 	lines := []string{restoreSummary(id, r)}
 	if r.Loaded != "" {
-		lines = append([]string{"Note: " + plain(r.Loaded)}, lines...)
+		lines = append([]string{"Note: " + terminal.Plain(r.Loaded)}, lines...)
 	}
 	if r.Preamble != "" {
-		lines = append([]string{"Note: " + plain(r.Preamble)}, lines...)
+		lines = append([]string{"Note: " + terminal.Plain(r.Preamble)}, lines...)
 	}
 	lines = append(lines, restoredLines(r.Cells)...)
 	if r.Stopped != "" {
@@ -187,7 +188,7 @@ func restoredLine(c sessions.RestoredCell) string {
 }
 
 func restoreStopped(id string, r sessions.RestoreReport) string {
-	text := "Stopped: " + strings.TrimSuffix(plain(r.Stopped), ".") + "."
+	text := "Stopped: " + strings.TrimSuffix(terminal.Plain(r.Stopped), ".") + "."
 	if r.Left > 0 {
 		text += fmt.Sprintf(" %s not restored.", words.Count(int64(r.Left), "cell"))
 	}

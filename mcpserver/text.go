@@ -120,15 +120,6 @@ func cutMiddle(s string, n int) string {
 // maxInLine is how many characters a foreign text has that is a part of a line.
 const maxInLine = 80
 
-// inLine returns s if it has at most n characters, else its beginning and its end with "…" between them: what is cut stays in its line.
-func inLine(s string, n int) string {
-	end, rest := runeOffset(s, n/2), utf8.RuneCountInString(s)-n
-	if rest <= 0 {
-		return s
-	}
-	return s[:end] + "…" + s[end+runeOffset(s[end:], rest+1):]
-}
-
 // shorten returns s if it has at most n characters, else a beginning of it that says that it is one.
 func shorten(s string, n int) string {
 	if end := runeOffset(s, n); end < len(s) {

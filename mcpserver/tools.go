@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"cellblock/internal/fault"
+	"cellblock/mcpserver/terminal"
 )
 
 // toolSpec is one tool. Every hint must be set: a client shows them to its user before he agrees to a call.
@@ -63,7 +64,7 @@ const ErrorMeta = "cellblock/error"
 
 // toolError is a result that tells the model what went wrong and what it can do.
 func toolError(err error) *mcp.CallToolResult {
-	result := mcp.NewToolResultError(plain("Error: " + fault.Text(err)))
+	result := mcp.NewToolResultError(terminal.Plain("Error: " + fault.Text(err)))
 	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{ErrorMeta: map[string]any{"kind": fault.KindOf(err)}}}
 	return result
 }

@@ -10,6 +10,7 @@ import (
 	"cellblock/internal/frames"
 	"cellblock/internal/words"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 )
 
 // Bounds of one error, in characters and frames.
@@ -26,13 +27,13 @@ const (
 func errorText(e kernels.ExecError, shift int) string {
 	t := traceback{shift: shift, begin: -1}
 	for _, element := range e.Traceback {
-		t.add(strings.Trim(plain(element), "\n"))
+		t.add(strings.Trim(terminal.Plain(element), "\n"))
 	}
 	t.endException()
 	t.tellInner()
 	text := strings.Join(t.lines, "\n")
-	if said := cutMessage(strings.TrimSpace(plain(e.Value))); text == "" || !strings.Contains(text, e.Name) && (said == "" || !strings.Contains(text, said)) {
-		text = joinLines(text, cutMessage(strings.TrimSuffix(plain(e.Name+": "+e.Value), ": ")))
+	if said := cutMessage(strings.TrimSpace(terminal.Plain(e.Value))); text == "" || !strings.Contains(text, e.Name) && (said == "" || !strings.Contains(text, said)) {
+		text = joinLines(text, cutMessage(strings.TrimSuffix(terminal.Plain(e.Name+": "+e.Value), ": ")))
 	}
 	return cutMiddle(cutLines(text), 4*maxMessage)
 }

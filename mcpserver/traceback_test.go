@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cellblock/kernels"
 	"cellblock/sessions"
@@ -189,4 +190,16 @@ func TestHardlyTooLongIsNotCut(t *testing.T) {
 			t.Errorf("%d more: %q", more, got)
 		}
 	}
+}
+
+func FuzzErrorText(f *testing.F) {
+	f.Add("E", "v", "Cell In[1], line 2\n----> 2 x\n", "E: v")
+	f.Add("SyntaxError", "v", "  Cell In[1], line 2\n    x = = 1\n        ^\nSyntaxError: v", "")
+	f.Add("E", "", "File /usr/lib/python3/x.py:3, in f()\n", "    [... skipping similar frames: r at line 2 (2971 times)]")
+	f.Fuzz(func(t *testing.T, name, value, a, b string) {
+		got := errorText(kernels.ExecError{Name: name, Value: value, Traceback: []string{a, b, a, a, b}}, 3)
+		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > 4*maxMessage+200 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
 }

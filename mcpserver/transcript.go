@@ -7,6 +7,7 @@ import (
 
 	"cellblock/internal/filetype"
 	"cellblock/kernels"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -25,11 +26,11 @@ func (p page) last() bool { return p.next >= p.total }
 // it than that.
 func (s *service) readPage(e *sessions.Execution, offset, size int64) page {
 	t := transcript{at: place{session: e.SessionID(), execution: e.Number(), shift: shiftOf(e.Number(), e.Info().Result)}, from: offset, to: offset + size}
-	t.screen.out = t.take
+	t.screen.Out = t.take
 	for out := range e.SoFar(0) {
 		t.add(out)
 	}
-	t.screen.flush()
+	t.screen.Flush()
 	return page{text: t.text.String(), from: min(offset, t.chars), next: min(offset+size, t.chars), total: t.chars, lines: t.lines}
 }
 
@@ -38,7 +39,7 @@ func (s *service) readPage(e *sessions.Execution, offset, size int64) page {
 type transcript struct {
 	at       place
 	from, to int64
-	screen   screen
+	screen   terminal.Screen
 	stream   string // whose text goes on; "" for none
 	chars    int64
 	lines    int64
@@ -68,7 +69,7 @@ func (t *transcript) addText(stream, text string) {
 			t.take("[stderr] ")
 		}
 	}
-	t.screen.write(text)
+	t.screen.Write(text)
 }
 
 // addLine adds what is no stream on lines of its own.
@@ -79,7 +80,7 @@ func (t *transcript) addLine(text string) {
 }
 
 func (t *transcript) endLine() {
-	t.screen.flush()
+	t.screen.Flush()
 	if t.open {
 		t.take("\n")
 	}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"cellblock/mcpserver/terminal"
 )
 
 // maxTurns is how many turns of stdout and stderr have a block each. More of them are the lines of one, where a stream's mark
@@ -28,7 +30,7 @@ func (t *longText) turns() (head, tail []turn) {
 func turnsOf(chunks []chunk) []turn {
 	turns := joinTurns(dropRedrawn(splitTurns(chunks)))
 	for i := range turns {
-		turns[i].text = plain(turns[i].text)
+		turns[i].text = terminal.Plain(turns[i].text)
 	}
 	return turns
 }

@@ -58,7 +58,7 @@ func TestManyOutputs(t *testing.T) {
 	if got, want := dump(render(outs...)), text(strings.TrimPrefix(want, "[output] ")); got != want {
 		t.Errorf("they are told as %s", got)
 	}
-	outs = append(outs[:40], append([]kernels.Output{display("image/png", picture(4, 3, false))}, outs...)...)
+	outs = append(outs[:40], append([]kernels.Output{display("image/png", drawing(4, 3, false))}, outs...)...)
 	if blocks := render(outs...); len(blocks) != 3 {
 		t.Errorf("around an image they are %d blocks", len(blocks))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/words"
+	"cellblock/mcpserver/terminal"
 	"cellblock/sessions"
 )
 
@@ -51,7 +52,7 @@ func nothingDefined(info sessions.Info) string {
 	case info.Saved():
 		return "The kernel is stopped, and its variables are saved: they are there again when code runs."
 	case info.Lost != "":
-		return "Nothing is defined: the last kernel has ended (" + plain(info.Lost) + ")."
+		return "Nothing is defined: the last kernel has ended (" + terminal.Plain(info.Lost) + ")."
 	}
 	return "Nothing is defined."
 }
@@ -82,7 +83,7 @@ func fitVariables(v sessions.Variables) sessions.Variables {
 
 func cleanVariable(v *sessions.Variable) {
 	v.Name, v.Type, v.DType = clean(v.Name), clean(v.Type), clean(v.DType)
-	v.Preview = shorten(strings.ReplaceAll(plain(v.Preview), "\n", " "), maxVariableLine)
+	v.Preview = shorten(strings.ReplaceAll(terminal.Plain(v.Preview), "\n", " "), maxVariableLine)
 	v.Shape = v.Shape[:min(len(v.Shape), 16)]
 	v.Columns = v.Columns[:min(len(v.Columns), 50)]
 	for i := range v.Columns {

@@ -35,6 +35,9 @@ var layers = []layer{
 		"mcpserver/transport", []string{"internal/..."},
 		"the transport carries MCP's messages and knows nothing of sessions or kernels",
 	},
+	{"mcpserver/htmltext", []string{"internal/..."}, "what a text looks like depends on nothing but it"},
+	{"mcpserver/picture", nil, "what fits a model's context depends on nothing but the image"},
+	{"mcpserver/terminal", nil, "what a text looks like depends on nothing but it"},
 	{
 		"mcpserver/...", []string{"mcpserver/...", "audit", "egress", "notebook", "sessions", "sessions/files", "kernels", "kernels/stream", "auth", "images/...", "internal/..."},
 		"tools call sessions; what they know of kernels are outputs and events",

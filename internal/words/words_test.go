@@ -44,3 +44,16 @@ func TestDurations(t *testing.T) {
 		}
 	}
 }
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for n, want := range map[int64]string{512: "512 bytes", 2 << 30: "2 GiB", 1536 << 20: "1.5 GiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

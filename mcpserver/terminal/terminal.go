@@ -1,4 +1,5 @@
-package mcpserver
+// Package terminal makes of what programs write to one the text that it would show.
+package terminal
 
 import (
 	"strconv"
@@ -12,10 +13,10 @@ const screenRows = 24
 // maxErased is how many characters of a line are erased up to a column, each time that it is asked for in three bytes.
 const maxErased = 1 << 10
 
-// plain returns what a terminal would show in the end for s: carriage returns and backspaces have overwritten, lines
+// Plain returns what a terminal would show in the end for s: carriage returns and backspaces have overwritten, lines
 // that were erased are gone, colours and other control sequences (ECMA-48) are removed. So a progress bar that was
 // redrawn a thousand times is one line. The result is valid UTF-8 and holds no control characters but \n and \t.
-func plain(s string) string {
+func Plain(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "�")
 	}
@@ -33,11 +34,12 @@ func plain(s string) string {
 	return t.out.String()
 }
 
-func isControl(r rune) bool {
+// IsControl tells whether a character is none that Plain leaves: a control character (C0, DEL, C1) other than \n and \t.
+func IsControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// hasControl is strings.ContainsFunc(s, isControl), four times as fast: of a text of many megabytes it is what takes the time.
+// hasControl is strings.ContainsFunc(s, IsControl), four times as fast: of a text of many megabytes it is what takes the time.
 func hasControl(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c >= 0x80 && c <= 0x9f && i > 0 && s[i-1] == 0xc2 {
@@ -73,7 +75,7 @@ func (t *terminal) consume(s string) string {
 		t.col = 0
 	case r == '\b':
 		t.col = max(0, t.col-1)
-	case !isControl(r):
+	case !IsControl(r):
 		t.put(r)
 	}
 	return s[n:]

@@ -1,4 +1,6 @@
-package mcpserver
+// Package picture makes images fit a language model's context: in pixels, in bytes, and whole, because a model's provider refuses a
+// conversation that holds a broken one.
+package picture
 
 import (
 	"bytes"
@@ -15,46 +17,52 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // decoded, and sent as PNG
 )
 
 const (
-	// DefaultImageSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
-	DefaultImageSide = 1568
+	// DefaultSide is the longest side, in pixels, that models look at; larger images are scaled down to it.
+	DefaultSide = 1568
 	// maxPixels bounds the images that are decoded at all: 200 MB of memory, and three times that for a progressive JPEG.
 	maxPixels = 50_000_000
 	// fewPixels is how many an image may have that is decoded beside others; of larger ones, one at a time is.
 	fewPixels = 4_000_000
 	// minSide is the longest side below which an image is left out rather than made smaller.
 	minSide = 256
-	// maxImage is the most that one image may take of a result, in bytes of base64: others want room too.
-	maxImage = 400_000
-	// minRoom is the room below which no image is tried, and the least that an image takes: it bounds their number.
-	minRoom = 16_000
+	// MaxBytes is the most that one image may take of a result, in bytes of base64: others want room too.
+	MaxBytes = 400_000
+	// MinBytes is the room below which no image is tried, and the least that an image takes: it bounds their number.
+	MinBytes = 16_000
 	// maxTries bounds the work for one image.
 	maxTries = 4
 )
 
-// errNoRoom is returned for an image that does not fit even when it is made small.
-var errNoRoom = errors.New("the images of this result are too large together")
+// ErrNoRoom is returned for an image that does not fit even when it is made small.
+var ErrNoRoom = errors.New("the images of this result are too large together")
 
 // large is held by who decodes an image of more than fewPixels.
 var large sync.Mutex
 
-// fitted is an image that fits a result.
-type fitted struct {
-	block mcp.ImageContent
-	// width and height are the original's; smaller tells that the block has fewer pixels.
-	width, height int
-	smaller       bool
-	// shown is the size of the block's image where it is smaller.
-	shown image.Point
-	// dpi is how many pixels of the original are an inch, as it says itself; 0 if it does not.
-	dpi float64
-	// pictures is how many an animation has of which the block is the first; 1 or less for what is none.
-	pictures int
+// Room is what there is for an image.
+type Room struct {
+	// Bytes is how many it may take as base64, Pixels how many may be decoded, Side how many its longest side may have.
+	Bytes, Pixels, Side int
+}
+
+// Fitted is an image that fits.
+type Fitted struct {
+	// Data is the image in base64, MIME its type: image/png or image/jpeg.
+	Data, MIME string
+	// Width and Height are the original's; Smaller tells that Data has fewer pixels.
+	Width, Height int
+	Smaller       bool
+	// Shown is the size of Data where it is smaller.
+	Shown image.Point
+	// DPI is how many pixels of the original are an inch, as it says itself; 0 if it does not.
+	DPI float64
+	// Pictures is how many an animation has of which Data is the first; 1 or less for what is none.
+	Pictures int
 }
 
 const (
@@ -66,53 +74,53 @@ const (
 	tooSmall = 4
 )
 
-// unreadable tells whether the writing of an image that was made smaller is too small.
-func (f *fitted) unreadable() bool {
-	times := float64(f.width) / float64(f.shown.X)
-	if f.dpi > anyDPI {
-		return f.dpi/times < leastDPI
+// Unreadable tells whether the writing of an image that was made smaller is too small.
+func (f *Fitted) Unreadable() bool {
+	times := float64(f.Width) / float64(f.Shown.X)
+	if f.DPI > anyDPI {
+		return f.DPI/times < leastDPI
 	}
 	return times > tooSmall
 }
 
-// fitImage makes an image block of an image in base64 that fits the budget. PNG and JPEG that fit go as they are; others
+// Fit makes an image in base64, of some MIME type, fit a room. PNG and JPEG that fit go as they are; others
 // are scaled down and encoded again, as JPEG where PNG is too large. What shines through is put on white, as notebooks show it: on
-// what a model's provider puts it nobody knows. All are read to their end first: clients pass
-// images on, and a model's provider refuses every later request of a conversation that holds a broken one.
-func fitImage(mime, encoded string, b budget) (fitted, error) {
-	room := min(b.images, maxImage)
-	if room < minRoom {
-		return fitted{}, errNoRoom
+// what a model's provider puts it nobody knows. All are read to their end first. The error is ErrNoRoom where it does not fit; what is
+// returned with it has the size of one that was looked at.
+func Fit(mime, encoded string, r Room) (Fitted, error) {
+	room := min(r.Bytes, MaxBytes)
+	if room < MinBytes {
+		return Fitted{}, ErrNoRoom
 	}
-	raw, err := decodeBase64(encoded)
+	raw, err := DecodeBase64(encoded)
 	if err != nil {
-		return fitted{}, err
+		return Fitted{}, err
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(raw))
 	if err != nil {
-		return fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
+		return Fitted{}, fmt.Errorf("%s cannot be decoded: %w", mime, err)
 	}
 	if config.Width <= 0 || config.Height <= 0 {
-		return fitted{}, fmt.Errorf("%s has no pixels", mime)
+		return Fitted{}, fmt.Errorf("%s has no pixels", mime)
 	}
 	if config.Width > maxPixels/config.Height {
-		return fitted{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
+		return Fitted{}, fmt.Errorf("%d×%d pixels are too many", config.Width, config.Height)
 	}
-	if config.Width*config.Height > b.pixels {
-		return fitted{}, errNoRoom
+	if config.Width*config.Height > r.Pixels {
+		return Fitted{}, ErrNoRoom
 	}
-	fit := fitted{width: config.Width, height: config.Height, dpi: dpiOf(raw)}
+	fit := Fitted{Width: config.Width, Height: config.Height, DPI: dpiOf(raw)}
 	if format == "gif" {
-		fit.pictures = gifPictures(raw)
+		fit.Pictures = gifPictures(raw)
 	}
 	if config.Width*config.Height > fewPixels {
 		large.Lock()
 		defer large.Unlock()
 	}
-	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= b.side &&
+	asIs := (format == "png" || format == "jpeg") && max(config.Width, config.Height) <= r.Side &&
 		base64.StdEncoding.EncodedLen(len(raw)) <= room
 	if asIs && format == "png" && wholePNG(raw) {
-		fit.block = imageBlock("image/png", raw)
+		fit.set("image/png", raw)
 		return fit, nil
 	}
 	img, _, err := image.Decode(bytes.NewReader(raw))
@@ -123,14 +131,15 @@ func fitImage(mime, encoded string, b budget) (fitted, error) {
 	case !opaque(img):
 		format = "" // it is another one on white
 	case asIs:
-		fit.block = imageBlock("image/"+format, raw)
+		fit.set("image/"+format, raw)
 		return fit, nil
 	}
-	return fit, fit.shrink(img, format, room, b.side)
+	err = fit.shrink(img, format, room, r.Side)
+	return fit, err
 }
 
-// decodeBase64 also takes base64 in lines, as some kernels write it.
-func decodeBase64(s string) ([]byte, error) {
+// DecodeBase64 decodes base64, also in lines, as some kernels write it.
+func DecodeBase64(s string) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(s) // which takes line ends, and nothing else
 	if err != nil {
 		raw, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
@@ -143,13 +152,13 @@ func decodeBase64(s string) ([]byte, error) {
 
 // shrink encodes img so that it fits: as PNG if being scaled to side is enough, else as JPEG, as small as need be. A format is that
 // in which it does not fit.
-func (f *fitted) shrink(img image.Image, format string, room, side int) error {
+func (f *Fitted) shrink(img image.Image, format string, room, side int) error {
 	small := onWhite(scale(img, side))
-	f.smaller = small.Bounds().Size() != img.Bounds().Size()
-	defer func() { f.shown = small.Bounds().Size() }()
-	if format != "jpeg" && (f.smaller || format != "png") {
+	f.Smaller = small.Bounds().Size() != img.Bounds().Size()
+	defer func() { f.Shown = small.Bounds().Size() }()
+	if format != "jpeg" && (f.Smaller || format != "png") {
 		if data, err := encodePNG(small); err == nil && base64.StdEncoding.EncodedLen(len(data)) <= room {
-			f.block = imageBlock("image/png", data)
+			f.set("image/png", data)
 			return nil
 		}
 	}
@@ -160,7 +169,7 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 		}
 		size := base64.StdEncoding.EncodedLen(len(data))
 		if size <= room {
-			f.block = imageBlock("image/jpeg", data)
+			f.set("image/jpeg", data)
 			return nil
 		}
 		b := small.Bounds()
@@ -168,9 +177,9 @@ func (f *fitted) shrink(img image.Image, format string, room, side int) error {
 		if shorter < minSide {
 			break
 		}
-		small, f.smaller = scale(small, shorter), true
+		small, f.Smaller = scale(small, shorter), true
 	}
-	return errNoRoom
+	return ErrNoRoom
 }
 
 // scale returns img with its longest side at most side pixels.
@@ -223,6 +232,6 @@ func encodeJPEG(img image.Image) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func imageBlock(mime string, data []byte) mcp.ImageContent {
-	return mcp.NewImageContent(base64.StdEncoding.EncodeToString(data), mime)
+func (f *Fitted) set(mime string, data []byte) {
+	f.MIME, f.Data = mime, base64.StdEncoding.EncodeToString(data)
 }

@@ -1,15 +1,11 @@
-package mcpserver
+package picture
 
 import (
 	"bytes"
-	"encoding/base64"
 	"image"
 	"image/color"
 	"image/gif"
-	"strings"
 	"testing"
-
-	"cellblock/kernels"
 )
 
 func animation(t testing.TB, n int) []byte {
@@ -25,16 +21,6 @@ func animation(t testing.TB, n int) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// Of an animation a model sees one picture, and is told so.
-func TestAnimationsAreTold(t *testing.T) {
-	for n, want := range map[int]string{1: "", 2: "[the first of 2 pictures of an animation]", 300: "[the first of 300 pictures of an animation]"} {
-		got := dump(render(kernels.Output{Kind: kernels.OutputDisplay, Data: display("image/gif", base64.StdEncoding.EncodeToString(animation(t, n))).Data}))
-		if !strings.Contains(got, "image/png") || strings.Contains(got, "animation") != (want != "") || !strings.Contains(got, want) {
-			t.Errorf("%d: %s", n, got)
-		}
-	}
 }
 
 func FuzzGIFPictures(f *testing.F) {

@@ -1,4 +1,4 @@
-package mcpserver
+package picture
 
 // gifPictures counts the pictures of a GIF, as far as it can be read (GIF89a, appendix B): an animation has several, of which a model
 // sees the first.

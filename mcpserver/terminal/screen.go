@@ -1,11 +1,13 @@
-package mcpserver
+package terminal
 
 import "strings"
 
-// screen is plain for text that comes in pieces and is too long to hold: what can change no more goes out as it comes.
-// Unlike plain it does not reach back to lines from before the first control character.
-type screen struct {
-	out     func(text string)
+// Screen is Plain for text that comes in pieces and is too long to hold: what can change no more goes out as it comes.
+// Unlike Plain it does not reach back to lines from before the first control character.
+type Screen struct {
+	// Out takes the text, whole lines of it until Flush.
+	Out func(text string)
+
 	pending strings.Builder // the line that is being written
 	term    *terminal       // nil until a control character has come
 }
@@ -13,8 +15,8 @@ type screen struct {
 // maxPendingLine is how long an unfinished line may get before it is dealt with as it is.
 const maxPendingLine = 64 << 10
 
-// write takes text and passes on the lines that it completes.
-func (s *screen) write(text string) {
+// Write takes text and passes on the lines that it completes.
+func (s *Screen) Write(text string) {
 	end := strings.LastIndexByte(text, '\n') + 1
 	if end == 0 && s.pending.Len()+len(text) < maxPendingLine {
 		s.pending.WriteString(text)
@@ -29,9 +31,9 @@ func (s *screen) write(text string) {
 	s.put(lines)
 }
 
-func (s *screen) put(text string) {
+func (s *Screen) put(text string) {
 	if s.term == nil && !hasControl(text) {
-		s.out(text)
+		s.Out(text)
 		return
 	}
 	if s.term == nil {
@@ -43,13 +45,13 @@ func (s *screen) put(text string) {
 	s.drain()
 }
 
-func (s *screen) drain() {
-	s.out(s.term.out.String())
+func (s *Screen) drain() {
+	s.Out(s.term.out.String())
 	s.term.out.Reset()
 }
 
-// flush passes on all that is left. The screen is empty then.
-func (s *screen) flush() {
+// Flush passes on all that is left. The screen is empty then.
+func (s *Screen) Flush() {
 	s.put(s.pending.String())
 	s.pending.Reset()
 	if s.term == nil {

@@ -1,24 +1,24 @@
-package mcpserver
+package htmltext
 
 import (
 	"slices"
 	"strings"
 )
 
-// htmlTable is a table of which a row after the other is laid out (HTML, "Forming a table"): a cell stands under its heading, also
+// table is a table of which a row after the other is laid out (HTML, "Forming a table"): a cell stands under its heading, also
 // where others reach over columns or rows.
-type htmlTable struct {
+type table struct {
 	outer flow     // what the table stands in, while a cell is open
 	row   []string // the texts of the open row's cells
 	rows  int      // those that are closed
 	until []int    // by column, the row that the last cell there does not reach into any more
 	inRow bool
 	open  bool // a cell is being laid out
-	last  htmlAttributes
+	last  attributes
 }
 
 // table is the innermost one; nil outside of any, where rows and cells mean nothing.
-func (w *htmlWriter) table() *htmlTable {
+func (w *writer) table() *table {
 	if len(w.tables) == 0 {
 		return nil
 	}
@@ -33,15 +33,15 @@ const (
 )
 
 // openTable begins a table. Of one that is too deep, rows and cells are those of the one around it.
-func (w *htmlWriter) openTable() {
+func (w *writer) openTable() {
 	if len(w.tables) == maxTables {
 		w.deeper++
 		return
 	}
-	w.tables = append(w.tables, &htmlTable{})
+	w.tables = append(w.tables, &table{})
 }
 
-func (w *htmlWriter) closeTable() {
+func (w *writer) closeTable() {
 	if w.deeper > 0 {
 		w.deeper--
 		return
@@ -50,14 +50,14 @@ func (w *htmlWriter) closeTable() {
 }
 
 // openRow ends the row before, as HTML may leave that out.
-func (w *htmlWriter) openRow() {
+func (w *writer) openRow() {
 	w.closeRow()
 	if t := w.table(); t != nil {
 		t.inRow = true
 	}
 }
 
-func (w *htmlWriter) openCell(a htmlAttributes) {
+func (w *writer) openCell(a attributes) {
 	w.closeCell()
 	t := w.table()
 	if t == nil {
@@ -70,7 +70,7 @@ func (w *htmlWriter) openCell(a htmlAttributes) {
 }
 
 // closeCell puts the open cell into its row. What it spans stays blank, as in the tables that libraries print.
-func (w *htmlWriter) closeCell() {
+func (w *writer) closeCell() {
 	t := w.table()
 	if t == nil || !t.open {
 		return
@@ -87,7 +87,7 @@ func (w *htmlWriter) closeCell() {
 }
 
 // add puts a cell of so many rows at the end of the open row.
-func (t *htmlTable) add(text string, rows int) {
+func (t *table) add(text string, rows int) {
 	column := len(t.row)
 	if column == len(t.until) {
 		t.until = append(t.until, 0)
@@ -97,20 +97,20 @@ func (t *htmlTable) add(text string, rows int) {
 }
 
 // reach leaves the next columns blank into which cells reach from above.
-func (w *htmlWriter) reach(t *htmlTable) {
+func (w *writer) reach(t *table) {
 	for len(t.row) < len(t.until) && t.until[len(t.row)] > t.rows && w.blank() {
 		t.add("", t.until[len(t.row)]-t.rows)
 	}
 }
 
 // blank takes a column that is spanned from those that may be.
-func (w *htmlWriter) blank() bool {
+func (w *writer) blank() bool {
 	w.blanks--
 	return w.blanks >= 0
 }
 
 // closeRow writes the row as a line.
-func (w *htmlWriter) closeRow() {
+func (w *writer) closeRow() {
 	w.closeCell()
 	t := w.table()
 	if t == nil || !t.inRow {
@@ -127,7 +127,7 @@ func (w *htmlWriter) closeRow() {
 }
 
 // text is the open row's. The lines of a cell are parts of the row's, unless it is the only one with text: pages are laid out so.
-func (t *htmlTable) text() string {
+func (t *table) text() string {
 	if all := strings.Join(t.row, ""); slices.Contains(t.row, all) && strings.Contains(all, "\n") {
 		return all
 	}
@@ -138,7 +138,7 @@ func (t *htmlTable) text() string {
 }
 
 // closeTables closes all but the n outermost tables.
-func (w *htmlWriter) closeTables(n int) {
+func (w *writer) closeTables(n int) {
 	for len(w.tables) > max(n, 0) {
 		w.closeRow()
 		w.tables = w.tables[:len(w.tables)-1]

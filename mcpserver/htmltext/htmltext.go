@@ -1,4 +1,5 @@
-package mcpserver
+// Package htmltext makes text of HTML for those who cannot see it.
+package htmltext
 
 import (
 	"strconv"
@@ -6,12 +7,14 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"cellblock/internal/words"
 )
 
-// htmlText reduces HTML to the text that a browser would show, with its lines, lists and tables. It is for outputs that
+// Of reduces HTML to the text that a browser would show, with its lines, lists and tables. It is for outputs that
 // have no plainer form.
-func htmlText(source string) string {
-	w := htmlWriter{flow: newFlow(), blanks: len(source)}
+func Of(source string) string {
+	w := writer{flow: newFlow(), blanks: len(source)}
 	z := html.NewTokenizer(strings.NewReader(source))
 	for {
 		switch z.Next() {
@@ -34,14 +37,14 @@ func htmlText(source string) string {
 	}
 }
 
-// htmlWriter joins texts as a browser lays them out: runs of white space are one space, blocks are lines.
-type htmlWriter struct {
+// writer joins texts as a browser lays them out: runs of white space are one space, blocks are lines.
+type writer struct {
 	flow
-	silent  int          // depth of elements that show nothing
-	waiting atom.Atom    // a player whose address is not known yet; 0 for none
-	tables  []*htmlTable // those that are open, the innermost last
-	deeper  int          // tables that are open within them, and count for nothing
-	blanks  int          // columns that cells may yet span: short HTML must not make a long text
+	silent  int       // depth of elements that show nothing
+	waiting atom.Atom // a player whose address is not known yet; 0 for none
+	tables  []*table  // those that are open, the innermost last
+	deeper  int       // tables that are open within them, and count for nothing
+	blanks  int       // columns that cells may yet span: short HTML must not make a long text
 }
 
 // flow is a text that is being laid out: the page's, or a table cell's.
@@ -55,7 +58,7 @@ type flow struct {
 
 func newFlow() flow { return flow{b: new(strings.Builder)} }
 
-func (w *htmlWriter) text(s string) {
+func (w *writer) text(s string) {
 	switch {
 	case w.silent > 0 || s == "":
 		return
@@ -75,20 +78,20 @@ func (w *htmlWriter) text(s string) {
 	w.space = len(words) == 0 && w.space || strings.TrimRight(s, " \t\r\n") != s
 }
 
-func (w *htmlWriter) write(s string) {
+func (w *writer) write(s string) {
 	w.b.WriteString(s)
 	w.newlines, w.bare = len(s)-len(strings.TrimRight(s, "\n")), false
 }
 
 // line begins a new line, unless the text is at the start of one.
-func (w *htmlWriter) line() {
+func (w *writer) line() {
 	w.space = false
 	if w.b.Len() > 0 && w.newlines == 0 {
 		w.write("\n")
 	}
 }
 
-func (w *htmlWriter) open(tag atom.Atom, a htmlAttributes) {
+func (w *writer) open(tag atom.Atom, a attributes) {
 	switch tag {
 	case atom.Script, atom.Style, atom.Head, atom.Template:
 		w.silent++
@@ -121,7 +124,7 @@ func (w *htmlWriter) open(tag atom.Atom, a htmlAttributes) {
 
 // medium stands for what cannot be shown, with where it is. What is inside of a player is for browsers that have none, but for its
 // sources, the first of which is where it is.
-func (w *htmlWriter) medium(tag atom.Atom, source string) {
+func (w *writer) medium(tag atom.Atom, source string) {
 	switch {
 	case isPlayer(tag):
 		if w.silent == 0 {
@@ -139,7 +142,7 @@ func (w *htmlWriter) medium(tag atom.Atom, source string) {
 }
 
 // player names the player that waits for it, if one does.
-func (w *htmlWriter) player(source string) {
+func (w *writer) player(source string) {
 	if w.waiting == 0 {
 		return
 	}
@@ -149,7 +152,7 @@ func (w *htmlWriter) player(source string) {
 	w.silent = silent
 }
 
-func (w *htmlWriter) name(tag atom.Atom, source string) {
+func (w *writer) name(tag atom.Atom, source string) {
 	if source != "" {
 		source = ": " + source
 	}
@@ -161,22 +164,22 @@ func isPlayer(tag atom.Atom) bool { return tag == atom.Audio || tag == atom.Vide
 // maxSource is the longest address that is told, in characters.
 const maxSource = 200
 
-// htmlAttributes are those of an element's that change its text.
-type htmlAttributes struct {
+// attributes are those of an element's that change its text.
+type attributes struct {
 	source        string // where it is; empty for none, and for content that stands for itself (data:)
 	columns, rows int    // what a cell spans; 0 for one
 }
 
 // attributesOf reads those of the element that a tokenizer has just read.
-func attributesOf(z *html.Tokenizer, more bool) htmlAttributes {
-	var a htmlAttributes
+func attributesOf(z *html.Tokenizer, more bool) attributes {
+	var a attributes
 	for more {
 		var name, value []byte
 		name, value, more = z.TagAttr()
 		switch string(name) {
 		case "src":
 			if address := strings.TrimSpace(string(value)); !strings.HasPrefix(strings.ToLower(address), "data:") {
-				a.source = cutMiddle(address, maxSource)
+				a.source = words.Part(address, maxSource)
 			}
 		case "colspan":
 			a.columns, _ = strconv.Atoi(strings.TrimSpace(string(value)))
@@ -193,7 +196,7 @@ var media = map[atom.Atom]string{
 	atom.Iframe: "embedded page",
 }
 
-func (w *htmlWriter) close(tag atom.Atom) {
+func (w *writer) close(tag atom.Atom) {
 	switch tag {
 	case atom.Script, atom.Style, atom.Head, atom.Template, atom.Audio, atom.Video:
 		if w.silent = max(0, w.silent-1); w.silent == 0 {

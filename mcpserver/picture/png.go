@@ -1,4 +1,4 @@
-package mcpserver
+package picture
 
 import (
 	"bytes"
