@@ -95,6 +95,9 @@ var pythonVariables string
 //go:embed python_saved.py
 var pythonSaved string
 
+//go:embed python_lost.py
+var pythonLost string
+
 // pythonExpression runs a program, behind python_answers.py, in a namespace of its own and gives what a call of one of its functions returns. It relies on
 // no name that the user may have given another meaning, and defines none.
 func pythonExpression(program, call string) string {
@@ -133,7 +136,7 @@ func Python(interpreter string) Language {
 		Variables:  pythonExpression(pythonVariables, "describe_all()"),
 		Save:       pythonExpression(pythonSaved, "save({cell})"),
 		Checkpoint: pythonExpression(pythonSaved, "checkpoint({cell}, {most})"),
-		Load:       pythonExpression(pythonSaved, "load()"),
+		Load:       pythonExpression(pythonSaved+"\n\n"+pythonLost, "load()"),
 		RunFile:    pythonRunFile,
 	}
 }

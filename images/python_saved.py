@@ -23,6 +23,7 @@ import warnings
 
 MOST_TOLD = 20  # names of what is not saved
 LONGEST = 60  # characters of a name, and of a type
+LONGEST_WHY = 100  # of why one cannot be loaded
 TRIED = 100_000  # bytes of a variable that is loaded as a trial
 LONGEST_ASIDE = 60  # seconds in which a process of its own must have saved them
 # What IPython names by itself: the last results and inputs.
@@ -332,20 +333,52 @@ def load():
 
 
 def take(file, head):
-    space, loading, back, why = shell().user_ns, pickle.Unpickler(file), 0, ""
+    names, values, lost, why = head["names"], {}, {}, ""
     try:
         with its_builtins():
-            go_where_it_was(loading.load())
-            for name in head["names"]:
-                space[name] = loading.load()
-                back += 1
-            go_on_at_random(loading.load())
+            read(file, names, values, lost)
             show_figures()
     except BaseException as error:  # what a user's class raises, too, or an interrupt
         why = f"{name_of(type(error))}: {error}"[:300]
-    lost = head["names"][back:]
+    shell().user_ns.update(values)
+    if lost and not values:
+        why = next(iter(lost.values()))[:300]
+    left = list(about_lost([n for n in names if n not in values], lost))
     never = "what cells had set in libraries"
-    return {"never": never, "back": back, "left": head["left"] + [n[:LONGEST] for n in lost[:MOST_TOLD]], "more": head["more"] + len(lost[MOST_TOLD:]), "why": why}
+    return {"never": never, "back": len(values), "left": left[:MOST_TOLD] + head["left"], "more": head["more"] + len(left[MOST_TOLD:]), "why": why}
+
+
+def about_lost(names, lost):
+    last = None
+    for name in names:
+        why = lost.get(name)  # those behind which nothing could be read have none
+        yield name[:LONGEST] + (f" ({'the same' if why == last else why[:LONGEST_WHY]})" if why else "")
+        last = why
+
+
+def read(file, names, values, lost):
+    # Nothing of the first attempt stays for the second: there is not the memory for both.
+    start = file.tell()
+    with contextlib.suppress(Exception):
+        return read_with(pickle.Unpickler(file), names, values)
+    values.clear()
+    file.seek(start)
+    found, reading = {}, Careful(file)
+    try:
+        read_with(reading, names, found)
+    finally:
+        for name, value in found.items():
+            if why := lost_in(value, reading.incomplete):
+                lost[name] = why
+            else:
+                values[name] = value
+
+
+def read_with(loading, names, values):
+    go_where_it_was(loading.load())
+    for name in names:
+        values[name] = loading.load()
+    go_on_at_random(loading.load())
 
 
 def go_on_at_random(states):

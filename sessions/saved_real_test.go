@@ -3,6 +3,7 @@
 package sessions_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,44 @@ func TestRealVariablesAreBack(t *testing.T) {
 	}
 	if pictures != 1 {
 		t.Errorf("a figure that is back is shown as %d pictures", pictures)
+	}
+}
+
+// What cannot be loaded any more takes with it only what has it in it: the others are back, also those that share something with that.
+func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t)
+	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
+		"import pathlib, shutil, sys, numpy as np",
+		"pathlib.Path('lib.py').write_text('class Gone: pass\\ndef make(x): return x\\nclass Made:\\n    def __reduce__(self): return make, (1,)\\n')",
+		"import lib",
+		"shared, before = [1], np.arange(2)",
+		"gone = lib.Gone(); gone.shared = shared; box = {'gone': lib.Gone(), 'array': np.arange(3)}; ring = []; ring.append((ring, gone))",
+		"objects, made = np.array([gone, 1], dtype=object), lib.Made()",
+		"class Heir(lib.Gone): pass",
+		"class Refuses:\n    def __init__(self): self.much = 'x' * 200_000\n    def __getstate__(self): return {'much': self.much}\n    def __setstate__(self, state): raise ValueError('no more')",
+		"refuses, heir = Refuses(), Heir()",
+		"alias, behind = shared, np.arange(4)",
+		"def f(): return behind.sum(), alias is shared",
+		"eval(" + strconv.Quote(strings.ReplaceAll(python.Save, "{cell}", "1")) + ")",
+		"del shared, before, gone, box, ring, objects, made, Heir, Refuses, refuses, heir, alias, behind, f, sys.modules['lib']",
+		"pathlib.Path('lib.py').write_text('def make(x): raise RuntimeError(\"not made\")')",
+		"told = eval(" + strconv.Quote(python.Load) + ").text",
+		"print(told)",
+		"print(shared, alias is shared, before, f(), Refuses.__name__, 'gone' in globals(), pathlib.Path('" + images.SavedFile + "').exists())",
+	}, "\n")))
+	if r := sessions.WaitFor(t, e); r.Error != nil {
+		t.Fatalf("%+v", r.Error)
+	}
+	text := printed(e)
+	for _, want := range []string{
+		`gone (AttributeError: Can't get attribute 'Gone' on <module 'lib'`, `"box (the same)", "ring (the same)", "objects (the same)"`,
+		`"made (RuntimeError: not made)", "Heir (Attr`, `"refuses (ValueError: no more)", "heir (Attr`, `"more": 0, "why": ""`,
+		"\n[1] True [0 1] (6, True) Refuses False True\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
 	}
 }
 
