@@ -168,12 +168,13 @@ func (k *kernel) connected() *link {
 	return k.link
 }
 
-// exit describes the end of the process. It is called once, after that.
-func (k *kernel) exit(oomNow int64) stream.Exit {
+// exit describes the end of the process, where something may have been killed for memory that it has not outlived. It is called once, after
+// that.
+func (k *kernel) exit(oom bool) stream.Exit {
 	e := stream.Exit{Code: k.status.ExitStatus(), Asked: k.asked.Load(), Output: k.console.close()}
 	if k.status.Signaled() {
 		e.Signal = unix.SignalName(k.status.Signal())
-		e.OOM = k.status.Signal() == unix.SIGKILL && !e.Asked && oomNow > k.oomBefore
+		e.OOM = k.status.Signal() == unix.SIGKILL && !e.Asked && oom
 	}
 	return e
 }

@@ -70,7 +70,7 @@ func (s *Shim) supervise(k *kernel) {
 	}
 	s.gate.end()
 	s.drops.flush()
-	exit := k.exit(s.cgroup.oomKills())
+	exit := k.exit(s.cgroup.oomKills() > max(k.oomBefore, s.gate.meter.outlived()))
 	s.journal.report(stream.Event{Kind: stream.EventExited, Incarnation: k.incarnation, PID: k.pid, Exit: &exit})
 	s.log.Info("the kernel has ended", "pid", k.pid, "code", exit.Code, "signal", exit.Signal, "oom", exit.OOM, "asked", exit.Asked)
 	if _, err := killOthers(0); err != nil {

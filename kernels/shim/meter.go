@@ -138,6 +138,13 @@ func (m *meter) killed(now consumption) int64 {
 	return max(0, now.kills-m.before.kills)
 }
 
+// outlived is how many processes had been killed for memory when an execution last began: the kernel was none of them.
+func (m *meter) outlived() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.before.kills
+}
+
 // cut is end for whatever is measured: its kernel has ended.
 func (m *meter) cut() (stream.Used, bool) {
 	m.mu.Lock()

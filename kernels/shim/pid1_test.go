@@ -133,6 +133,9 @@ func TestOOM(t *testing.T) {
 	if r := c.run("1+1"); r.result != "2" {
 		t.Fatal("no answer after a restart")
 	}
+	if r := c.run("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'open(\"/proc/self/oom_score_adj\", \"w\").write(\"1000\"); bytearray(400 << 20)']).returncode"); r.result != "-9" {
+		t.Fatalf("a process that needs too much memory ends with %+v", r)
+	}
 	c.execute("import os\nos.kill(os.getpid(), 9)")
 	if e := c.find("second exit", func(f frame) bool {
 		return f.event != nil && f.event.Exit != nil && f.event.Incarnation == 2
