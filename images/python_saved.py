@@ -15,6 +15,7 @@ import pickle
 import random
 import re
 import resource
+import select
 import signal
 import sys
 import time
@@ -26,6 +27,7 @@ LONGEST = 60  # characters of a name, and of a type
 LONGEST_WHY = 100  # of why one cannot be loaded
 TRIED = 100_000  # bytes of a variable that is loaded as a trial
 LONGEST_ASIDE = 60  # seconds in which a process of its own must have saved them
+LONGEST_BEGINNING = 5  # seconds until it is on its way, less than the server waits
 # What IPython names by itself: the last results and inputs.
 ITS_OWN = re.compile(r"__+|__.*__|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
 
@@ -217,13 +219,13 @@ def checkpoint(cell, most):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(lock).st_size:  # the one before has failed, or was killed
             took = LONGEST_ASIDE
+        fail(lock)  # until it succeeds
         with warnings.catch_warnings(), without_interrupts():
             warnings.simplefilter("ignore")  # of threads, which the copy has none of
             child = os.fork()
             if not child:
                 aside(lambda: save_aside(new, lock, cell, most))
-        with contextlib.suppress(ChildProcessError):  # where cells have a handler of SIGCHLD, it is theirs
-            os.waitpid(child, 0)
+        wait_for(child)
     except BlockingIOError:
         pass  # the one before does it still
     finally:
@@ -231,11 +233,28 @@ def checkpoint(cell, most):
     return Answer(took=took)
 
 
-def aside(work):
-    # In a forked process, which never returns. Its parent's only child ends at once, so that nobody here has to wait for this one.
+def wait_for(child):
+    # What a library does in a new process may never end: then the server interrupts this one.
     try:
-        if not os.fork():
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass  # where cells have a handler of SIGCHLD, it is theirs
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+
+
+def aside(work):
+    # In a forked process, which never returns. Its parent's only child ends soon, so that nobody here has to wait for this one: when that
+    # has let go of its files, or has not come so far.
+    try:
+        begun, begins = os.pipe()
+        child = os.fork()
+        if not child:
             work()
+        os.close(begins)
+        if not select.select([begun], [], [], LONGEST_BEGINNING)[0]:
+            os.kill(child, signal.SIGKILL)
     finally:
         os._exit(0)
 
@@ -254,7 +273,6 @@ def save_aside(new, lock, cell, most):
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
     let_go_of_files(lock)
-    fail(lock)  # until it succeeds
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # this one first
     os.nice(19)

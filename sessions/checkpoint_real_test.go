@@ -122,6 +122,32 @@ func TestRealCheckpointThatFails(t *testing.T) {
 	}
 }
 
+// What a library does in each new process may never end: no copy stays there for it, and the kernel goes on.
+func TestRealCheckpointThatNeverBegins(t *testing.T) {
+	python := images.Python(kernelstest.Python.Argv[0])
+	m := newReal(t)
+	checkpoint := strings.NewReplacer("{cell}", "7", "{most}", "5000000").Replace(python.Checkpoint)
+	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
+		"import fcntl, os, signal, threading, time",
+		"kernel, hangs, x = os.getpid(), 'copy', 1",
+		"def in_child():\n    if hangs == ('child' if os.getppid() == kernel else 'copy'): time.sleep(600)",
+		"os.register_at_fork(after_in_child=in_child)",
+		"def ended():\n    with open('" + images.SavedFile + ".checkpoint') as f: fcntl.flock(f, fcntl.LOCK_EX); return os.fstat(f.fileno()).st_size",
+		"checkpoint = " + strconv.Quote(checkpoint),
+		"print(eval(checkpoint).text, ended())",
+		"hangs = 'child'",
+		"threading.Timer(0.5, lambda: os.kill(kernel, signal.SIGINT)).start()",
+		"try:\n    eval(checkpoint)\nexcept KeyboardInterrupt:\n    print('interrupted', ended())",
+		"hangs = ''",
+		"print(eval(checkpoint).text)",
+		"while not os.path.exists('" + images.SavedFile + "'): time.sleep(0.01)",
+	}, "\n")))
+	r := sessions.WaitFor(t, e)
+	if want := `{"took": 0} 1` + "\ninterrupted 1\n" + `{"took": 60}` + "\n"; r.Error != nil || printed(e) != want {
+		t.Errorf("%q, %+v", printed(e), r.Error)
+	}
+}
+
 // R's variables outlive a kernel that dies, as far as they were saved while it went on.
 func TestRealCheckpointOfR(t *testing.T) {
 	spec, folders := kernelstest.R(t)
