@@ -27,6 +27,7 @@ LONGEST = 60  # characters of a name, and of a type
 LONGEST_WHY = 100  # of why one cannot be loaded
 TRIED = 100_000  # bytes of a variable that is loaded as a trial
 LONGEST_ASIDE = 60  # seconds in which a process of its own must have saved them
+NAME = "cellblock-saves"  # of that process, by which the shim knows it
 LONGEST_BEGINNING = 5  # seconds until it is on its way, less than the server waits
 # What IPython names by itself: the last results and inputs.
 ITS_OWN = re.compile(r"__+|__.*__|_i{0,3}|_i?\d+|_[iod]h|_exit_code|In|Out")
@@ -273,8 +274,8 @@ def save_aside(new, lock, cell, most):
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_ASIDE)  # for one that waits for a lock that a thread had
     let_go_of_files(lock)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # this one first
+    about_itself("comm", NAME)
+    about_itself("oom_score_adj", "1000")  # this one first
     os.nice(19)
     gc.disable()  # it would touch, and so copy, every object
     sys.stdout = sys.stderr = open(os.devnull, "w")
@@ -294,6 +295,11 @@ def save_aside(new, lock, cell, most):
             os.truncate(lock, 0)
     except BaseException:
         fail(lock)
+
+
+def about_itself(what, text):
+    with contextlib.suppress(OSError), open(f"/proc/self/{what}", "w") as file:
+        file.write(text)
 
 
 def fail(lock):

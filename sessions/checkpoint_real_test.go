@@ -79,11 +79,12 @@ func TestRealCheckpointKeepsItsHandsOff(t *testing.T) {
 		"os.register_at_fork(before=lambda: warnings.warn('of threads')); signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
 		"print(eval(" + strconv.Quote(checkpoint) + ").text)",
 		"until('begun'); os.close(writes)",
+		"print([open('/proc/' + p + '/comm').read() for p in os.listdir('/proc') if p.isdigit()].count('cellblock-saves\\n'))",
 		"print(select.select([end], [], [], 10)[0] == [end])",
 		"open('go', 'w'); until('" + images.SavedFile + "')",
 		"log.file.flush(); print(open('log').read(), os.path.exists('ended'))",
 	}, "\n")))
-	if r := sessions.WaitFor(t, e); r.Error != nil || printed(e) != `{"took": 0}`+"\nTrue\nline\n False\n" {
+	if r := sessions.WaitFor(t, e); r.Error != nil || printed(e) != `{"took": 0}`+"\n1\nTrue\nline\n False\n" {
 		t.Errorf("%q, %v", printed(e), r.Error != nil)
 	}
 }
@@ -173,7 +174,7 @@ checkpoint <- function(most) jsonlite::fromJSON(kernel()$checkpoint(7, most)[[1]
 forget <- function() assign("last_aside", NA, kernel())
 processes <- function() {
   comms <- lapply(Sys.glob("/proc/[0-9]*/stat"), function(path) tryCatch(suppressWarnings(readLines(path)), error = function(e) ""))
-  sum(grepl(" (R) ", comms, fixed = TRUE))
+  sum(grepl(" [(](R|cellblock-saves)[)] ", comms))
 }
 ended <- function() while (processes() > 1) Sys.sleep(0.01)
 interrupt <- function() {

@@ -51,6 +51,13 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
+// What a copy of the kernel holds that saves its variables is held once.
+func TestResidentWithoutCopies(t *testing.T) {
+	if n := resident([]process{{name: "python3", resident: 7}, {name: savesVariables, resident: 7}, {name: "sh", resident: 1}}); n != 8 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (a) b) c) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 12345 67 18446744073709551615"))
 	f.Add([]byte("x"))
@@ -59,7 +66,7 @@ func FuzzParseStat(f *testing.F) {
 
 func TestParseStat(t *testing.T) {
 	p, err := parseStat([]byte("42 (a) b) S 7 1 1 0 -1 4194560 1 2 3 4 150 50 300 8 20 0 1 0 99 12345 67 18446744073709551615 1"))
-	if err != nil || p.pid != 42 || p.ppid != 7 || p.state != 'S' || p.cpu.Seconds() != 2 || p.waited.Seconds() != 3.08 || p.start != 99 || p.resident == 0 {
+	if err != nil || p.pid != 42 || p.ppid != 7 || p.name != "a) b" || p.state != 'S' || p.cpu.Seconds() != 2 || p.waited.Seconds() != 3.08 || p.start != 99 || p.resident == 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for _, text := range []string{"", "1", "1 (x", ") 1 (", "1 (x) S", "z (x) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 1 2 3"} {

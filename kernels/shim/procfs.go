@@ -18,6 +18,7 @@ const clockTicks = 100
 // process is what /proc/PID/stat says (proc_pid_stat(5)).
 type process struct {
 	pid, ppid int
+	name      string
 	state     byte
 	start     uint64        // in ticks since boot; tells apart processes that had the same pid
 	cpu       time.Duration // its own
@@ -62,7 +63,7 @@ func parseStat(text []byte) (process, error) {
 	}
 	ticks := func(i int) time.Duration { return time.Duration(number(i)) * (time.Second / clockTicks) }
 	p := process{
-		pid: pid, ppid: int(number(ppid)), state: f[state][0], start: uint64(number(starttime)),
+		pid: pid, ppid: int(number(ppid)), name: string(text[open+1 : end]), state: f[state][0], start: uint64(number(starttime)),
 		cpu: ticks(utime) + ticks(stime), waited: ticks(cutime) + ticks(cstime),
 		resident: number(rss) * int64(os.Getpagesize()),
 	}

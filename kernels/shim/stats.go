@@ -65,9 +65,14 @@ func (s *Shim) markCPU() {
 	s.mu.Unlock()
 }
 
+// savesVariables is the name of a copy of the kernel that saves its variables: nearly all that it holds is the kernel's, and counted there.
+const savesVariables = "cellblock-saves"
+
 func resident(ps []process) (n int64) {
 	for _, p := range ps {
-		n += p.resident
+		if p.name != savesVariables {
+			n += p.resident
+		}
 	}
 	return n
 }
