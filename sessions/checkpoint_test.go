@@ -12,6 +12,7 @@ import (
 	"cellblock/images"
 	"cellblock/internal/fault"
 	"cellblock/sessions"
+	"cellblock/sessions/files"
 )
 
 // checkpointing is saving, for kernels that save their variables also while they go on.
@@ -109,6 +110,25 @@ func TestWhatADeadKernelHadNotSavedToTheEndGoes(t *testing.T) {
 		tells(t, savedCell(t, m, "x").Preamble(), "All variables")
 		if left, err := filepath.Glob(filepath.Join(l.p.Specs()[0].Workspace, images.SavedFile+"*")); err != nil || left != nil {
 			t.Errorf("there is %q, %v", left, err)
+		}
+	})
+}
+
+// Who lists the workspace while variables are saved sees no file that is gone a moment later.
+func TestUnfinishedFilesAreNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t)
+		m, _ := l.start(checkpointing)
+		defer m.Shutdown(context.Background())
+		savedCell(t, m, "x")
+		for _, name := range append(images.UnfinishedFiles, images.SavedFile) {
+			if err := os.WriteFile(filepath.Join(l.p.Specs()[0].Workspace, name), []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		listing, err := m.ListFiles(t.Context(), sessions.Alice, "s", files.Query{Most: 100})
+		if err != nil || len(listing.Entries) != 1 || listing.Entries[0].Path != images.SavedFile {
+			t.Errorf("%+v, %v", listing, err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ type Query struct {
 	Glob string
 	// Flat leaves out what is in folders below.
 	Flat bool
-	// All has files, too, of which not all parts have come.
+	// All has files, too, of which not all parts have come, or which a kernel still writes.
 	All bool
 	// Most bounds the entries that are returned.
 	Most int
@@ -58,7 +58,7 @@ func (f *Folder) List(q Query) (Listing, error) {
 		l.add(top, q.Most)
 		return l, nil
 	}
-	w := walk{root: f.root, left: maxLooked, until: time.Now().Add(maxLooking), follow: func(name string) bool { return q.All || !strings.HasPrefix(name, uploadPrefix) }}
+	w := walk{root: f.root, left: maxLooked, until: time.Now().Add(maxLooking), follow: func(name string) bool { return q.All || !unfinished(name) }}
 	w.visit = func(dir *os.Root, name, full string) bool {
 		info, err := dir.Lstat(name)
 		if err != nil {
@@ -73,6 +73,14 @@ func (f *Folder) List(q Query) (Listing, error) {
 	w.run(top.Path)
 	l.Partial = w.partial
 	return l, nil
+}
+
+// savingPrefix is how files begin that a kernel's variables are saved in, until all are, or loaded from (images.UnfinishedFiles).
+const savingPrefix = ".cellblock-variables."
+
+// unfinished tells by its name that a file becomes another one when all of it is there.
+func unfinished(name string) bool {
+	return strings.HasPrefix(name, uploadPrefix) || strings.HasPrefix(name, savingPrefix)
 }
 
 func (l *Listing) add(e Entry, most int) {
