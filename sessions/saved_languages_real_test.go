@@ -83,16 +83,16 @@ func TestRealVariablesOfBashAreBack(t *testing.T) {
 		`declare -A m=([a]=$'2\n'); key='$(touch ran)]'; m[$key]=1; list=(1 "b c" [7]=d); declare -n ref=list`,
 		`f() { case $1 in @(a|b)) cat <<<"f $name" ;; esac; }; shown() { echo "$E"; }; export -f shown; export E=e`,
 		`alias hi='echo "hi hi"'`, `uses() { hi; }`, `set -- 'a b' '$(touch ran)'; set -u; IFS=,; umask 077; unset LANG; PATH=$PATH:/mine`,
-		`mkdir -p sub; cd sub; mkdir ../gone; trap 'echo T' ERR; exec 7>/dev/null`,
+		`mkdir -p sub; cd sub; mkdir ../gone; trap 'echo T' ERR; exec 7>/dev/null; pushd -n "/a b"; pushd -n /tmp; ulimit -c 0; ulimit -S -n 99`,
 	}, "\n"))
 	f.culled(t)
 	text, told := f.run(t, strings.Join([]string{
 		`printf '%q ' "$name" "$x" "$y" "$z" "$ro" "${m[a]}" "${m[$key]}" "${#m[@]}" "${!list[@]}" "${ref[1]}" "$@" "$IFS" "${LANG-none}" "${PATH##*:}"; echo`,
-		`f a; bash -c shown; uses; pwd; umask; echo ${-//[^u]}; builtin declare -p y z ro; ls -A1 /workspace`,
+		`f a; bash -c shown; uses; pwd; umask; echo ${-//[^u]}; builtin declare -p y z ro; ls -A1 /workspace; dirs -l -p; ulimit -c; ulimit -n`,
 	}, "\n"))
 	want := `n $'a\001\n"$(touch ran)` + "`touch ran`" + `\377\303\251' a\[\$\(touch\ ran\)\] ABC \$HOME $'2\n' 1 2 0 1 7 b\ c a\ b \$\(touch\ ran\) \, none /mine ` +
 		"\nf n\ne\nhi hi\n/workspace/sub\n0077\nu\n" +
-		"declare -i y=\"a[\\$(touch ran)]\"\ndeclare -l z=\"ABC\"\ndeclare -rx ro=\"\\$HOME\"\ngone\nsub\n"
+		"declare -i y=\"a[\\$(touch ran)]\"\ndeclare -l z=\"ABC\"\ndeclare -rx ro=\"\\$HOME\"\ngone\nsub\n/workspace/sub\n/tmp\n/a b\n0\n99\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -42,7 +42,12 @@ __cellblock_save() {
     { builtin printf '\0options\0'; builtin shopt -p; builtin set +o
       builtin set +eu
       builtin printf '\0mask\0'; builtin umask -p
+      builtin printf '\0limits\0'; builtin ulimit -S -a
       builtin printf '\0directory\0cd -- %q' "$PWD"
+      builtin printf '\0directory stack\0dirs -c'
+      for (( __cellblock_name = ${#DIRSTACK[@]} - 1; __cellblock_name > 0; __cellblock_name-- )); do
+        builtin printf '; pushd -n -- %q' "${DIRSTACK[__cellblock_name]}"
+      done
       builtin printf '\0arguments\0set --'; (( $# == 1 )) || builtin printf ' %q' "${@:2}"
       builtin mapfile -t __cellblock_names < <(builtin compgen -A function)
       for __cellblock_name in "${__cellblock_names[@]}"; do

@@ -8,7 +8,7 @@ import shlex
 
 # In the order in which a shell takes them over: functions are read with the options by which they were, and before aliases, which they
 # have in them already; what ends a shell or shows what it does comes last.
-KINDS = ["directory", "mask", "behaviour", "variable", "arguments", "function", "alias", "option"]
+KINDS = ["directory", "mask", "limit", "behaviour", "variable", "arguments", "function", "alias", "option"]
 
 # What Bash makes by itself, and what the kernel has in it.
 ITS_OWN = re.compile(
@@ -19,6 +19,7 @@ ITS_OWN = re.compile(
 
 TRAP = re.compile(r"trap -- '(?:[^']|'\\'')*' (\S+)\n")
 VARIABLE = re.compile(r"declare -(\S+) (\w+)(=.*)?\n", re.DOTALL)
+LIMIT = re.compile(r"-([cdefilmnqrstuvx])\) (\w+)$", re.MULTILINE)  # those that can be set
 UNASSIGNED = re.compile(r"^declare -\S+ (\w+)$", re.MULTILINE)
 LATE = "ilucr"  # attributes that change what is assigned, or forbid it: of an integer's text Bash would compute the value
 
@@ -36,6 +37,8 @@ def read(path):
     for key, text in zip(fields[:-2:2], fields[1:-2:2]):
         if key == "options":
             known.update(options(text))
+        elif key == "limits":
+            known.update({f"limit -{name}": f"ulimit -S -{name} {value}" for name, value in LIMIT.findall(text)})
         elif key == "unassigned":
             for match in UNASSIGNED.finditer(text):
                 known.setdefault(f"variable {match[1]}", f"{match[0]}\n")
