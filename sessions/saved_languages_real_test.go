@@ -156,7 +156,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		`const told = []; const proxy = new Proxy({}, { get() { told.push(1) }, ownKeys() { told.push(2); return [] } }), lazy = { get x() { told.push(3) } }`,
 		`Object.defineProperty(globalThis, 'got', { get() { told.push(4) }, configurable: true }); add.calls = undefined; delete add.calls; function counts() {}; counts.n = 1; function Heir() {}; Object.setPrototypeOf(Heir.prototype, Point.prototype)`,
 		`const { m } = { m() { return 1 } }, typed = Object.assign([...rows], { p }), open = fs.createReadStream('own.mjs'); function strict() { 'use strict' }`,
-		`function patch() {}; fs.patch = patch`, `const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
+		`function patch() {}; fs.patch = patch; Array.prototype.last = function last() {}`, `const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
 	}, "\n"))
 	f.culled(t)
 	text, told := f.run(t, strings.Join([]string{
@@ -174,7 +174,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	left := "Not back: Point (class), p (Point), points (Array: Point in it), api (Object: function in it), up (function: a closure), mine (function), " +
-		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), Heir (function), strict (function), got (accessor), deep (Object), patch (it is not in fs), background"
+		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), Heir (function), strict (function), got (accessor), Array.prototype.last (function), deep (Object), patch (it is not in fs), background"
 	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
 		t.Errorf("it is told %s", told)
 	}

@@ -10,7 +10,7 @@ import v8 from 'node:v8'
 import { Data, isCompound } from './data.mjs'
 import { typeName } from './describe.mjs'
 import { Functions, script } from './functions.mjs'
-import { Buffer, Map, Math, Object, String, process } from './intrinsics.mjs'
+import { Buffer, Map, Math, Object, Set, String, process } from './intrinsics.mjs'
 import { defined, lookUp } from './names.mjs'
 
 const PLACE = join(process.cwd(), '.cellblock-variables') // the next kernel starts there, too
@@ -19,6 +19,11 @@ const LONGEST = 60 // characters of a name, and of a type
 
 const require = createRequire(import.meta.url)
 const environment = { ...process.env }
+
+// PROTOTYPES are those of the language and of Node, with the names that they had before the first cell.
+const PROTOTYPES = Object.entries(Object.getOwnPropertyDescriptors(globalThis))
+  .filter(([, { value }]) => typeof value === 'function' && isCompound(value.prototype))
+  .map(([name, { value }]) => ({ name: `${name}.prototype`, prototype: value.prototype, before: new Set(Object.getOwnPropertyNames(value.prototype)) }))
 
 // save saves what it can, and returns {saved}.
 export function save(modules) {
@@ -68,7 +73,13 @@ function sorted(modules) {
     else left.push(label(name, value, from.why))
   }
   functions.close()
-  return { entries, left }
+  return { entries, left: [...left, ...extensions()] }
+}
+
+// extensions are labels of what cells have added to prototypes.
+function extensions() {
+  return PROTOTYPES.flatMap(({ name, prototype, before }) => Object.getOwnPropertyNames(prototype).filter(key => !before.has(key))
+    .map(key => label(`${name}.${key}`, Object.getOwnPropertyDescriptor(prototype, key).value)))
 }
 
 function label(name, value, why = '') {
