@@ -7,7 +7,8 @@
 MOST_TOLD <- 20 # names of what is not saved
 LONGEST_ASIDE <- 60 # seconds in which a process of its own must have saved them
 PLACE <- file.path(getwd(), ".cellblock-variables") # the next kernel has the same folder, under the same name
-BEGAN <- list(options = options(), attached = search(), environment = Sys.getenv())
+locale <- function() sapply(c("LC_COLLATE", "LC_CTYPE", "LC_MONETARY", "LC_TIME"), Sys.getlocale)
+BEGAN <- list(options = options(), attached = search(), environment = Sys.getenv(), locale = locale())
 
 # What R and S4 keep among the session's names, and nobody has named.
 unnamed <- function(names) grepl("^\\.(Random\\.seed$|__[CT]__)", names)
@@ -95,6 +96,7 @@ state <- function(left) {
   data <- attached[!startsWith(attached, "package:")]
   list(
     left = as.character(left), options = options()[changed], environment = environment, folder = getwd(), libraries = .libPaths(), namespaces = loadedNamespaces(),
+    locale = locale()[locale() != BEGAN$locale], locked = Filter(function(name) bindingIsLocked(name, globalenv()), ls(globalenv())),
     attached = rev(attached), data = sapply(data, function(name) as.list(as.environment(name), all.names = TRUE), simplify = FALSE)
   )
 }
@@ -171,6 +173,7 @@ load_from <- function(path) {
     list2env(values, globalenv())
     back <- sum(!unnamed(names(values)))
     renew(names(values))
+    for (name in intersect(before$locked, names(values))) lockBinding(name, globalenv())
     ""
   }, error = conditionMessage, interrupt = function(e) "it was interrupted")
   list(back = back, left = left, why = why)
@@ -191,6 +194,7 @@ go_where_it_was <- function(before) {
   }))
   try(options(before$options), silent = TRUE)
   try(setwd(before$folder), silent = TRUE)
+  for (name in names(before$locale)) suppressWarnings(Sys.setlocale(name, before$locale[[name]]))
   missing
 }
 
