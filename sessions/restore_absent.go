@@ -41,14 +41,19 @@ var identifier = regexp.MustCompile(`^\w+$`)
 // givesMeaning finds code that gives a name a meaning: by an import, a definition, a loop or an assignment.
 func givesMeaning(name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)\b(?:import|as|def|class|function|const|let|var|for)\b[\s{(]*(?:[\w.]+\s*,\s*)*` + name + `\b` +
-		`|^\s*(?:[\w.]+\s*,\s*)*` + name + `\s*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
+		`|(?:^|;)\s*(?:[\w.]+\s*,\s*)*` + name + `\s*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
 }
 
-// setsAtTop finds code that gives a name a meaning for the whole session, as far as a line's beginning tells: neither a function's own
+// atTop is where a statement of a cell's own begins: with a line, or behind a semicolon of one that is neither in a text nor in braces.
+const atTop = `^(?:(?:[^\s#"'{}]|` + whole + `)(?:[^\n#"'{}]|` + whole + `)*;[ \t]*)?`
+
+const whole = `"[^"\n]*"|'[^'\n]*'|\{[^{}\n]*\}`
+
+// setsAtTop finds code that gives a name a meaning for the whole session, as far as a statement's beginning tells: neither a function's own
 // variables, nor those of a comprehension, nor arguments.
 func setsAtTop(name string) *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^(?:import|from|async\s+def|def|class|function|const|let|var|for)\b[^\n#("'` + "`" + `=]*[\s,{]` + name + `\b` +
-		`|^(?:[\w.]+[ \t]*,[ \t]*)*` + name + `[ \t]*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
+	return regexp.MustCompile(`(?m)` + atTop + `(?:import|from|async\s+def|def|class|function|const|let|var|for)\b[^\n#("'` + "`" + `=]*[\s,{]` + name + `\b` +
+		`|` + atTop + `(?:[\w.]+[ \t]*,[ \t]*)*` + name + `[ \t]*(?:,[^=\n]*)?(?:=(?:[^=]|$)|<-)`)
 }
 
 // LostName finds, for an owner's cell that failed because a name has no meaning, the last successful cell of an earlier kernel of the
