@@ -215,6 +215,24 @@ func TestNodeShowsPromisesAsTheyAre(t *testing.T) {
 	b.Want("await Promise.all([load(), load()])", "[ [ 1, 2 ], [ 1, 2 ] ]")
 }
 
+// What a program has printed that fails is told once: Node prints it, and puts it into the error, too.
+func TestNodeTellsOnceWhatAProgramPrinted(t *testing.T) {
+	spec, folder := kernelstest.Node(t, "javascript")
+	b := kernelstest.Launch(t, kernelSetup(spec, folder))
+	for code, inError := range map[string]int{
+		"child_process.execSync('echo broken >&2; exit 3')":                                       1, // the command itself
+		"child_process.execFileSync('sh', ['-c', 'echo bro\"\"ken >&2; exit 3'], {timeout: 9e4})": 0,
+		"child_process.execSync('echo broken >&2; exit 3', {stdio: 'pipe'})":                      2,
+	} {
+		text, _, trace := b.Fail(code)
+		if told := strings.Count(strings.Join(trace[len(trace)-1:], ""), "broken"); told != inError || strings.Contains(text, "broken") == (inError == 2) {
+			t.Errorf("%s: printed %q, and said %q", code, text, trace)
+		}
+	}
+	b.Run("let said; try { child_process.execSync('echo broken >&2; exit 3') } catch (error) { said = error.message }")
+	b.Want("said.split('\\n')[1]", "'broken'") // for code that looks at it
+}
+
 // A cell that has failed leaves no names behind that it did not get to.
 func TestNodeDeclaresNothingThatFailed(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "javascript")

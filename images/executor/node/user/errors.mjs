@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { isNativeError, isProxy } from 'node:util/types'
 import { RUN } from '../shared.mjs'
+import { seen } from './programs.mjs'
 import { Array, Error, JSON, Map, Math, Number, String, SyntaxError, URL } from './intrinsics.mjs'
 
 const OWN = new URL('..', import.meta.url).href
@@ -99,8 +100,7 @@ export class Errors {
     if (problem?.final) return this.#unread(problem.message, problem.file, problem.at)
     const compiled = problem && error instanceof SyntaxError && compiledAt.exec(String(error.stack).split('\n')[0])
     if (compiled) return this.#unreadable(error, compiled, problem)
-    const evalue = String(error.message ?? '').replace(CELLS, '')
-    return { ename, evalue, traceback: this.#lines(error, DEEP) }
+    return { ename, evalue: saidBy(error), traceback: this.#lines(error, DEEP) }
   }
 
   // unreadable describes what is wrong with a cell's source: V8 says it best, but it takes cells for scripts.
@@ -223,7 +223,13 @@ function nameOf(error) {
   return name === 'Error' && own ? own : name
 }
 
-function message(error) {
+// saidBy is an error's message, without what only the kernel knows of, or the cell has shown already.
+function saidBy(error) {
   const text = String(error.message ?? '').replace(CELLS, '')
+  return seen.has(error) ? text.replace(`\n${error.stderr}`, () => '') : text
+}
+
+function message(error) {
+  const text = saidBy(error)
   return text ? `${nameOf(error)}: ${text}` : nameOf(error)
 }

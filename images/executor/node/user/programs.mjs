@@ -3,7 +3,10 @@
 import childProcess from 'node:child_process'
 import { syncBuiltinESMExports } from 'node:module'
 import { connect } from 'node:net'
-import { Promise, process } from './intrinsics.mjs'
+import { Promise, WeakSet, process } from './intrinsics.mjs'
+
+// seen holds the errors of programs whose standard error Node has printed and put into their messages, too.
+export const seen = new WeakSet()
 
 // installPrograms connects to the front, which listens at path, and resolves when that has been done.
 //   begun()  is called when a program gets the sockets
@@ -22,7 +25,16 @@ export async function installPrograms({ path, begun }) {
   }
   for (const name of ['spawnSync', 'execFileSync', 'execSync']) {
     const run = childProcess[name]
-    childProcess[name] = { [name]: (...args) => run(...args.map(arg => arg?.stdio ? replaced(arg) : arg)) }[name]
+    const wrapped = (...args) => {
+      if (args.some(arg => arg?.stdio)) return run(...args.map(arg => arg?.stdio ? replaced(arg) : arg))
+      try {
+        return run(...args)
+      } catch (error) {
+        seen.add(error)
+        throw error
+      }
+    }
+    childProcess[name] = { [name]: wrapped }[name]
   }
   syncBuiltinESMExports()
 }
