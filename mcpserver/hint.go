@@ -15,10 +15,13 @@ import (
 	"cellblock/sessions"
 )
 
+// WrittenFirst is how a hint ends that a cell gets which reads a file that is not there.
+const WrittenFirst = "what it reads must be written there first."
+
 // filesHint is for a file, to be read or written, whose name or folder is not there. Code of the language that lists files is in it.
 func filesHint(list string) string {
 	return "The kernel sees the files of its session, in /workspace (" + list + " lists them), and none of the user's machine: " +
-		"it writes there, and what it reads must be written there first."
+		"it writes there, and " + WrittenFirst
 }
 
 // windows are Python's packages for windows and widgets; noWindow is what matplotlib says where there are none.

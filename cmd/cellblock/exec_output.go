@@ -76,7 +76,7 @@ func (l *liveOutput) rest(text string) {
 		if strings.HasPrefix(line, "… ") && strings.Contains(line, " left out here") {
 			gap, line = true, ownCalls(line)
 		}
-		fmt.Fprintln(l.w, line)
+		fmt.Fprintln(l.w, ownLine(line))
 	}
 	l.printed.Reset()
 	l.printed.WriteString(strings.Join(live, "\n"))

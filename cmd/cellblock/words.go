@@ -9,6 +9,7 @@ import (
 
 	"cellblock/internal/fault"
 	"cellblock/internal/words"
+	"cellblock/mcpserver"
 )
 
 // The server's hints are written for models, which call tools. Whoever types commands is told the commands.
@@ -57,6 +58,14 @@ const (
 func ownHint(hint string) string {
 	hint = executeCall.ReplaceAllString(hint, "give --language $1")
 	return fault.HintWithout(commandWords.Replace(ownCalls(hint)), toolOnly)
+}
+
+// ownLine is a line of a block; if it is the hint to write a file first, with the command that does.
+func ownLine(line string) string {
+	if said, ok := strings.CutSuffix(line, mcpserver.WrittenFirst); ok && strings.HasPrefix(line, "Hint: ") {
+		return said + strings.TrimSuffix(mcpserver.WrittenFirst, ".") + ": cellblock files put SESSION FILE."
+	}
+	return line
 }
 
 // ownCalls names in a line of the server the command that reads what a cell showed, and the option that a parameter is.

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"cellblock/mcpserver"
 )
 
 func TestOwnHint(t *testing.T) {
@@ -54,6 +56,15 @@ func TestOwnWordsLeaveOutputAlone(t *testing.T) {
 	} {
 		if got := ownNote(note); got != want {
 			t.Errorf("%q became %q", note, got)
+		}
+	}
+	for line, want := range map[string]string{
+		"Hint: The kernel sees the files of its session: " + mcpserver.WrittenFirst: "Hint: The kernel sees the files of its session: what it reads must be written there first: cellblock files put SESSION FILE.",
+		"mine: " + mcpserver.WrittenFirst:                                           "mine: " + mcpserver.WrittenFirst,
+	} {
+		var out strings.Builder
+		if (&liveOutput{w: &out}).rest("FileNotFoundError\n" + line); out.String() != "FileNotFoundError\n"+want+"\n" {
+			t.Errorf("%q became %q", line, out.String())
 		}
 	}
 	var out strings.Builder
