@@ -150,7 +150,7 @@ func (o importOptions) tellStop(stderr io.Writer, last, all int, interrupted, fa
 	case interrupted:
 		fmt.Fprintf(stderr, "It was interrupted in cell %d; %s goes on with the next.\n", last, next)
 	case failed && !o.keepGoing:
-		fmt.Fprintf(stderr, "It stopped at an error in cell %d; %s goes on with the next, --keep-going does not stop.\n", last, next)
+		fmt.Fprintf(stderr, "It stopped at an error in cell %d; %s goes on with the next, --from %d with the same, --keep-going does not stop.\n", last, next, last)
 	}
 }
 

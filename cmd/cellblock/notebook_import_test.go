@@ -49,7 +49,7 @@ func TestImportSaysWhyItStopped(t *testing.T) {
 		said, unsaid string
 		kind         fault.Kind
 	}{
-		"an error":            {importOptions{from: 1}, "", "error in cell 2; --session a --from 3 goes on with the next, --keep-going", "interrupted", fault.Internal},
+		"an error":            {importOptions{from: 1}, "", "error in cell 2; --session a --from 3 goes on with the next, --from 2 with the same, --keep-going", "interrupted", fault.Internal},
 		"an interrupt":        {importOptions{from: 1, keepGoing: true}, "ends", "interrupted in cell 3; --session a --from 4 goes on with the next.", "stopped", fault.Cancelled},
 		"in one that failed":  {importOptions{from: 1}, "fails", "interrupted in cell 2; --session a --from 3 goes", "stopped", fault.Cancelled},
 		"after all went on":   {importOptions{from: 1, keepGoing: true}, "", "has run 4 of the notebook's 4", "goes on", fault.Internal},
