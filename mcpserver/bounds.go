@@ -73,14 +73,22 @@ func (b bounds) writableHint() string {
 	return "Only " + strings.Join(folders[:last], ", ") + " and " + folders[last] + " can be written."
 }
 
+// overQuota, diskFull and tooLarge are what programs say that could not write for lack of room, in Node in small letters. It stands behind
+// a colon or a number, and little stands behind it: a sentence about a full disk tells of no failure.
+var overQuota, diskFull, tooLarge = unwritten("disk quota exceeded"), unwritten("no space left on device"), unwritten("file too large")
+
+func unwritten(why string) *regexp.Regexp {
+	return regexp.MustCompile(`(?mi)[\]:] ` + why + `(?:\r?$|\\n|, |: ['"/]| \(os error )`)
+}
+
 // spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that
 // is used up a full disk.
 func (b bounds) spaceHint(text string) string {
 	const clear = ": delete files that are not needed."
 	switch {
-	case strings.Contains(text, "Disk quota exceeded") && b.workspace > 0:
+	case b.workspace > 0 && overQuota.MatchString(text):
 		return "The workspace may hold " + words.Bytes(b.workspace) + clear
-	case strings.Contains(text, "No space left on device"):
+	case diskFull.MatchString(text):
 		var places []string
 		if b.workspace > 0 {
 			places = append(places, "the workspace may hold "+words.Bytes(b.workspace))
@@ -92,7 +100,7 @@ func (b bounds) spaceHint(text string) string {
 			return "The disk is full" + clear
 		}
 		return sentence(strings.Join(places, ", ")) + clear
-	case strings.Contains(text, "File too large") && b.file > 0:
+	case b.file > 0 && tooLarge.MatchString(text):
 		return "One file may have " + words.Bytes(b.file) + " at most: write several."
 	}
 	return ""

@@ -22,9 +22,33 @@ func TestHintWhereThereIsNoRoom(t *testing.T) {
 		{all, "[Errno 27] File too large", "One file may have 4 GiB at most: write several."},
 		{bounds{}, "[Errno 122] Disk quota exceeded", ""},
 		{all, "[Errno 13] Permission denied", ""},
+		{all, "ENOSPC: no space left on device, write", "The workspace may hold 10 GiB, /tmp may hold 256 MiB: delete files that are not needed."},
+		{all, "EFBIG: file too large, write", "One file may have 4 GiB at most: write several."},
 	} {
 		if got := errorHint(kernels.ExecError{Name: "OSError", Value: tt.value}, tt.within); got != tt.want {
 			t.Errorf("%s: %q", tt.value, got)
+		}
+	}
+}
+
+// What a cell prints is a failure for lack of room where it looks like one: it may read logs, or write about disks.
+func TestHintOfPrintedRoom(t *testing.T) {
+	const want = "The workspace may hold 1 GiB: delete files that are not needed."
+	for text, hint := range map[string]bool{
+		"cp: error writing 'b': No space left on device\r\n[exit status 1]":                                                        true,
+		"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device":                                  true,
+		"OSError: [Errno 28] No space left on device: 'x.csv'\nafter":                                                              true,
+		"CompletedProcess(args='tar', stderr='tar: x: Cannot write: No space left on device\\n')":                                  true,
+		"write: No space left on device (os error 28)":                                                                             true,
+		"[stderr] dd: writing to 'x': Disk quota exceeded":                                                                         true,
+		"The server said: No space left on device since Monday.":                                                                   false,
+		"Note: It was stopped; its variables were not saved: OSError: [Errno 28] No space left on device. All variables are lost.": false,
+		"No space left on device":                   false,
+		"ENOSPC (No space left on device)":          false,
+		"| 28 | ENOSPC | No space left on device |": false,
+	} {
+		if got := printedHint([]mcp.Content{mcp.NewTextContent(text)}, nil, bounds{workspace: 1 << 30}); got != map[bool]string{true: want}[hint] {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }
