@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -66,8 +67,22 @@ func (b bounds) deniedHint(text string) string {
 	return ""
 }
 
-// writableHint says where a kernel can write.
-func (b bounds) writableHint() string {
+// readOnly is what programs say of a file that they cannot write because of where it is, with its name, and readOnlyNode what Node says.
+var (
+	readOnly     = regexp.MustCompile(`(?m)Read-only file system: '([^'\n]*)'|'([^'\n]*)': Read-only file system\r?$|^bash: (?:line \d+: )?([^:\n]+): Read-only file system\r?$`)
+	readOnlyNode = regexp.MustCompile(`EROFS: read-only file system, \w+ '([^'\n]*)'`)
+)
+
+// writableHint says where a kernel can write, where a text tells that it cannot. A workspace that cannot be written is on a disk that is broken,
+// or was mounted anew.
+func (b bounds) writableHint(text string) string {
+	for _, said := range []*regexp.Regexp{readOnly, readOnlyNode} {
+		if m := said.FindStringSubmatch(text); m != nil {
+			if file := cmp.Or(m[1:]...); !strings.HasPrefix(file, "/") || strings.HasPrefix(file, "/workspace/") {
+				return "If this is below /workspace, its disk can only be read by now: the server's operator must see to that. /tmp can be written."
+			}
+		}
+	}
 	folders := append([]string{"the working directory", "/tmp"}, b.writable...)
 	last := len(folders) - 1
 	return "Only " + strings.Join(folders[:last], ", ") + " and " + folders[last] + " can be written."

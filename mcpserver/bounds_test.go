@@ -124,6 +124,34 @@ func TestHintWhereAFolderCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A workspace that cannot be written is not what the code has done wrong.
+func TestHintOfAWorkspaceThatIsReadOnly(t *testing.T) {
+	const elsewhere, broken = "Only the working directory and /tmp can be written.", "If this is below /workspace, its disk can only be read by now: " +
+		"the server's operator must see to that. /tmp can be written."
+	for said, want := range map[string]string{
+		"[Errno 30] Read-only file system: 'out/x.csv'":        broken,
+		"[Errno 30] Read-only file system: '/workspace/x.csv'": broken,
+		"[Errno 30] Read-only file system: '/usr/x'":           elsewhere,
+		"EROFS: read-only file system, open 'x.json'":          broken,
+		"EROFS: read-only file system, mkdir '/usr/x'":         elsewhere,
+	} {
+		if got := errorHint(kernels.ExecError{Name: "OSError", Value: said}, bounds{}); got != want {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+	for said, want := range map[string]string{
+		"before\ntouch: cannot touch 'x': Read-only file system\nafter": broken,
+		"bash: x: Read-only file system\r\n":                            broken,
+		"touch: cannot touch '/etc/x': Read-only file system":           elsewhere,
+		"bash: line 3: /etc/x: Read-only file system":                   elsewhere,
+		"A Read-only file system":                                       "",
+	} {
+		if got := printedHint([]mcp.Content{mcp.NewTextContent(said)}, nil, bounds{}); got != want {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+}
+
 // A long text costs no more than its ends, where the hint still is.
 func TestHintOfALongText(t *testing.T) {
 	long := strings.Repeat("fork(", 1<<20)

@@ -144,7 +144,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return "Make the folder first: import os; os.makedirs(" + missingFolder.FindStringSubmatch(e.Value)[1] + ", exist_ok=True)."
 	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "),
 		strings.HasPrefix(e.Value, "Cannot save file into a non-existent directory: "): // as pandas says it
-		return within.writableHint()
+		return within.writableHint(e.Value)
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
 	case name == "CalledProcessError" && len(e.Traceback) > 0: // with what the program has printed, if its caller kept it
@@ -229,6 +229,8 @@ func printedHint(outputs []mcp.Content, failed *kernels.ExecError, within bounds
 				" into a module (%%writefile work.py) and import it, or take multiprocessing.get_context(\"fork\")."
 		case missingLibrary.MatchString(text.Text):
 			hint = within.rHint(missingLibrary.FindStringSubmatch(text.Text)[1])
+		case readOnly.MatchString(ends(text.Text)):
+			hint = within.writableHint(ends(text.Text))
 		default:
 			hint = cmp.Or(hint, within.roomHint(text.Text))
 		}
