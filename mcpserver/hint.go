@@ -55,6 +55,12 @@ var (
 	opening        = regexp.MustCompile(`^Error in (?:file|gzfile|bzfile|xzfile|readChar)\(`)
 )
 
+// noSuchFile is what readr and data.table say of a file that is not there, in words of their own.
+var noSuchFile = regexp.MustCompile(`(?:^|: )(?:'[^'\n]+' does not exist in current working directory|'/[^'\n]+' does not exist\.?$|File '[^'\n]+' does not exist or is non-readable)`)
+
+// noMemory is what R and Node say where the memory has no room for a single vector or array.
+var noMemory = regexp.MustCompile(`(?:^|: )cannot allocate vector of size |^Array buffer allocation failed`)
+
 // unspawned is what a process of Python's multiprocessing says that was spawned, not forked, and is to call a function of a cell. Its pool
 // starts others for ever.
 var unspawned = regexp.MustCompile(`Can't get attribute '([^'\n]+)' on <module '__main__'`)
@@ -124,7 +130,7 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return "A cell may await at its top level: await main()."
 	case strings.Contains(e.Value, "unable to install packages"): // R says so where it may not write
 		return cmp.Or(within.installHint(), "R's own libraries cannot be written to: "+rInstall("…")+" installs into the workspace.")
-	case strings.HasSuffix(name, "MemoryError"):
+	case strings.HasSuffix(name, "MemoryError"), noMemory.MatchString(e.Value):
 		if within.memory > 0 {
 			return "The kernel may use " + words.Bytes(within.memory) + ": work on the data in pieces, use smaller types, or delete what is not needed."
 		}
@@ -138,6 +144,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return filesHint("os.listdir()")
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
 		return filesHint("fs.readdirSync('.')")
+	case noSuchFile.MatchString(e.Value):
+		return filesHint("list.files()")
 	case name == "FileNotFoundException", name == "DirectoryNotFoundException": // of .NET
 		return filesHint(`Directory.GetFiles(".")`)
 	case missingFolder.MatchString(e.Value):

@@ -215,6 +215,7 @@ func TestHintOfNode(t *testing.T) {
 		{"spawnSync git ENOENT", "git is not installed"},
 		{"EROFS: read-only file system, open '/usr/a'", "Only the working directory"},
 		{"getaddrinfo ENOTFOUND example.com", "no network"},
+		{"Array buffer allocation failed", "Work on the data in pieces"},
 	} {
 		got := errorHint(kernels.ExecError{Name: "Error", Value: tt.value}, bounds{})
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
@@ -236,6 +237,11 @@ func TestHintOfRAndCSharp(t *testing.T) {
 		{"ERROR", "there is no package called 'data.table'", network{mode: egress.Internet, host: true}, `install.packages("data.table").`},
 		{"ERROR", "there is no package called ‘RSQLite’", network{images: true}, `"apt:r-cran-rsqlite"`},
 		{"ERROR", "there is no package called “zoo”", network{}, ""},
+		{"ERROR", "'a.csv' does not exist in current working directory ('/workspace').", network{}, "list.files()"},
+		{"ERROR", "'/mnt/data/a.csv' does not exist.", network{}, "list.files()"},
+		{"ERROR", "Error in data.table::fread(\"a.csv\"): File 'a.csv' does not exist or is non-readable. getwd()=='/workspace'", network{}, "list.files()"},
+		{"ERROR", "'f' does not exist.", network{}, ""},
+		{"ERROR", "cannot allocate vector of size 74.5 Gb", network{}, "Work on the data in pieces"},
 		{"ERROR", "unable to install packages", network{}, "Nothing can be installed, as the kernel has no network"},
 		{"ERROR", "unable to install packages", internet, `.libPaths("library")`},
 		{"System.Net.WebException", "Error: NameResolutionFailure", network{}, "no network"},
