@@ -7,6 +7,7 @@ import codecs
 import contextlib
 import contextvars
 import functools
+import io
 import os
 import subprocess
 import sys
@@ -60,6 +61,32 @@ def stay_open(stream):
     stream.flush()
 
 
+class Bytes(io.BufferedIOBase):
+    # What sys.stdout.buffer is for programs, which scripts write bytes to, or wrap anew for the sake of an encoding. The text is UTF-8 here.
+    def __init__(self, stream):
+        self.stream, self.decoder = stream, codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        data = bytes(data)
+        self.stream.write(self.decoder.decode(data))
+        return len(data)
+
+    def fileno(self):
+        return self.stream.fileno()
+
+    def flush(self):
+        self.stream.flush()
+
+    close = flush
+
+
+def reconfigure(stream, **_):  # the encoding, or when lines are sent: both are as whoever asks for it wants them
+    stream.flush()
+
+
 redirected = []  # streams
 
 
@@ -107,5 +134,6 @@ def flush_with_cells(events):
 
 
 OutStream._setup_stream_redirects, OutStream._watch_pipe_fd, OutStream.flush = redirect, watch, flush_with_pipe
-OutStream.close = stay_open
+OutStream.close, OutStream.reconfigure, OutStream.buffer = stay_open, reconfigure, functools.cached_property(Bytes)
+OutStream.buffer.__set_name__(OutStream, "buffer")
 subprocess.Popen.wait, os.system = emptying_pipes(subprocess.Popen.wait), emptying_pipes(os.system)

@@ -16,6 +16,18 @@ func TestRealOutputIsNotClosed(t *testing.T) {
 	w.run("c", "import asyncio\nasync def main(): return 5\nc = main()\ntry: asyncio.run(c)\nfinally: c.close()").expect(t, true, "Hint: A cell may await at its top level: await main().")
 }
 
+// What scripts do for the sake of an encoding, or to write bytes, does here what it does in a program.
+func TestRealOutputInBytes(t *testing.T) {
+	w := newRealWorld(t)
+	w.run("b", "import io, shutil, sys\nsys.stdout.reconfigure(encoding='utf-8', line_buffering=True)\nprint('é')").expect(t, false, "é\n[session")
+	w.run("b", "print('before'); sys.stdout.buffer.write('é'.encode()[:1]); sys.stdout.buffer.write('é'.encode()[1:] + b' \\xff\\n'); print('after')").expect(t, false, "before\né \\xff\nafter\n[session")
+	w.run("b", "shutil.copyfileobj(io.BytesIO(b'copied'), sys.stderr.buffer)").expect(t, false, "[stderr] copied\n[session")
+	w.run("b", "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\nprint('ü')").expect(t, false, "ü\n[session")
+	w.run("b", "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\nprint('again')").expect(t, false, "again\n[session")
+	w.run("b", "sys.stdout = sys.__stdout__\nprint('own')").expect(t, false, "own\n[session")
+	w.run("b", "import subprocess; subprocess.run(['echo', 'of a program'], stdout=sys.stdout.buffer); print('last')").expect(t, false, "of a program\n", "last\n[session")
+}
+
 // What programs print, and Python's own streams, belongs to the cell that runs, also while sys.stdout is something else.
 func TestRealOutputOfReplacedStreams(t *testing.T) {
 	w := newRealWorld(t)
