@@ -88,6 +88,18 @@ func (b bounds) writableHint(text string) string {
 	return "Only " + strings.Join(folders[:last], ", ") + " and " + folders[last] + " can be written."
 }
 
+// folderHint says how Python, or Node, makes a folder that is not there, if it can be made.
+func (b bounds) folderHint(folder string, python bool) string {
+	within := func(place string) bool { return folder == place || strings.HasPrefix(folder, place+"/") }
+	switch {
+	case strings.HasPrefix(folder, "/") && !slices.ContainsFunc(append([]string{"/workspace", "/tmp"}, b.writable...), within):
+		return b.writableHint("")
+	case python:
+		return "Make the folder first: import os; os.makedirs('" + folder + "', exist_ok=True)."
+	}
+	return "Make the folder first: fs.mkdirSync('" + folder + "', {recursive: true})."
+}
+
 // overQuota, diskFull and tooLarge are what programs say that could not write for lack of room, in Node in small letters. It stands behind
 // a colon or a number, and little stands behind it: a sentence about a full disk tells of no failure.
 var overQuota, diskFull, tooLarge = unwritten("disk quota exceeded"), unwritten("no space left on device"), unwritten("file too large")

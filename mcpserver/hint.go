@@ -38,8 +38,15 @@ var noNetwork = []string{"name resolution", "Name or service not known", "Networ
 	"unable to resolve host", "NameResolutionFailure", "getaddrinfo EAI_AGAIN", "getaddrinfo ENOTFOUND", "Tunnel connection failed: 403", "CONNECT tunnel failed, response 403",
 	"Proxy response (403)", "(cellblock: ", egress.Unresolved, tunnelFailed}
 
-// missingFolder is what pandas says of a folder that a cell can make.
-var missingFolder = regexp.MustCompile(`^Cannot save file into a non-existent directory: ('(?:[^./'\\][^'\\]*|/workspace/[^'\\]*|/tmp/[^'\\]*)')$`)
+// missingFolder is what pandas says of a folder that is not there.
+var missingFolder = regexp.MustCompile(`^Cannot save file into a non-existent directory: '([^'\\]+)'$`)
+
+// unmade finds the folder of a file that Python or Node could not open or make; writes tells in a line of a traceback that the file was to be
+// written, so that it is the folder which is not there.
+var (
+	unmade = regexp.MustCompile(`^(?:\[Errno 2\] No such file or directory: |ENOENT: no such file or directory, \w+ )'([^'\n]+)/[^/'\n]+'$`)
+	writes = regexp.MustCompile(`(?m)^-+> *\d+ .*(?:\bopen\([^\n]*['"][wxa][bt+]{0,2}['"]|\b(?:savefig|write_text|write_bytes|mkdir|(?:writeFile|appendFile|mkdir)Sync|writeFile|appendFile)\()`)
+)
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
 var missingPackage = regexp.MustCompile(`^Cannot find (?:package|module) '([^'./][^']*)'`)
@@ -140,6 +147,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 		return within.network.hint(e.Value)
 	case missingCommand(e) != "":
 		return within.programHint(missingCommand(e))
+	case unmadeFolder(e) != "":
+		return within.folderHint(unmadeFolder(e), name == "FileNotFoundError")
 	case name == "FileNotFoundError":
 		return filesHint("os.listdir()")
 	case strings.HasPrefix(e.Value, "ENOENT: no such file or directory, "):
@@ -149,9 +158,8 @@ func errorHint(e kernels.ExecError, within bounds) string {
 	case name == "FileNotFoundException", name == "DirectoryNotFoundException": // of .NET
 		return filesHint(`Directory.GetFiles(".")`)
 	case missingFolder.MatchString(e.Value):
-		return "Make the folder first: import os; os.makedirs(" + missingFolder.FindStringSubmatch(e.Value)[1] + ", exist_ok=True)."
-	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "),
-		strings.HasPrefix(e.Value, "Cannot save file into a non-existent directory: "): // as pandas says it
+		return within.folderHint(missingFolder.FindStringSubmatch(e.Value)[1], true)
+	case strings.Contains(e.Value, "Read-only file system"), strings.HasPrefix(e.Value, "EROFS: "):
 		return within.writableHint(e.Value)
 	case name == "PermissionError", strings.HasPrefix(e.Value, "EACCES: "):
 		return within.deniedHint(e.Value)
@@ -170,6 +178,15 @@ func isAdvised(e kernels.ExecError) bool {
 	}
 	last := terminal.Plain(e.Traceback[len(e.Traceback)-1])
 	return strings.Contains(last, e.Value+". Did you mean: ") || strings.Contains(last, e.Value+". The working directory has been deleted: ")
+}
+
+// unmadeFolder is the folder in which code could not write a file because there is none.
+func unmadeFolder(e kernels.ExecError) string {
+	said := unmade.FindStringSubmatch(e.Value)
+	if said == nil || !writes.MatchString(terminal.Plain(strings.Join(e.Traceback, "\n"))) {
+		return ""
+	}
+	return clean(said[1])
 }
 
 // missingCommand is the program that Python or Node could not start, because there is none of that name.

@@ -203,6 +203,30 @@ func TestHintOfACommand(t *testing.T) {
 	}
 }
 
+// Where a file is to be written, it is its folder that is missing.
+func TestHintOfAFolder(t *testing.T) {
+	const python, node = "[Errno 2] No such file or directory: ", "ENOENT: no such file or directory, open "
+	for _, tt := range []struct{ name, value, line, want string }{
+		{"FileNotFoundError", python + "'out/x.png'", "----> 1 plt.savefig('out/x.png')", "Make the folder first: import os; os.makedirs('out', exist_ok=True)."},
+		{"FileNotFoundError", python + "'a/b/x.txt'", "----> 1 with open(path, \x1b[1m\"w\"\x1b[0m) as f:", "os.makedirs('a/b', exist_ok=True)"},
+		{"FileNotFoundError", python + "'/workspace/a/x.bin'", "--> 579     with open(name, 'wb') as f:", "os.makedirs('/workspace/a', exist_ok=True)"},
+		{"FileNotFoundError", python + "'data/x.csv'", "----> 1 open('data/x.csv')", "os.listdir()"},
+		{"FileNotFoundError", python + "'data/x.csv'", "----> 1 open('data/x.csv', 'rb')", "os.listdir()"},
+		{"FileNotFoundError", python + "'a/b/c'", "----> 1 os.mkdir('a/b/c')", "os.makedirs('a/b', exist_ok=True)"},
+		{"FileNotFoundError", python + "'/mnt/data/x.csv'", "----> 1 open('/mnt/data/x.csv', 'w')", "Only the working directory, /tmp and /out can be written."},
+		{"FileNotFoundError", python + "'/out/a/x.csv'", "----> 1 open('/out/a/x.csv', 'w')", "os.makedirs('/out/a', exist_ok=True)"},
+		{"FileNotFoundError", python + "'/mnt/data/x.csv'", "----> 1 open('/mnt/data/x.csv')", "os.listdir()"},
+		{"FileNotFoundError", python + "'x.csv'", "----> 1 open('x.csv', 'w')", "os.listdir()"},
+		{"Error", node + "'out/x.json'", "----> 1 fs.writeFileSync('out/x.json', '{}')", "Make the folder first: fs.mkdirSync('out', {recursive: true})."},
+		{"Error", node + "'out/x.json'", "----> 1 fs.readFileSync('out/x.json')", "fs.readdirSync('.')"},
+	} {
+		e := kernels.ExecError{Name: tt.name, Value: tt.value, Traceback: []string{"Cell In[1], line 1\n" + tt.line, tt.name + ": " + tt.value}}
+		if got := errorHint(e, bounds{writable: []string{"/out"}}); !strings.Contains(got, tt.want) {
+			t.Errorf("%s, %s: %q", tt.value, tt.line, got)
+		}
+	}
+}
+
 // What Node says of what is not there.
 func TestHintOfNode(t *testing.T) {
 	for _, tt := range []struct{ value, want string }{
