@@ -224,6 +224,13 @@ def asked_by(step, frame, series):
     return None
 
 
+def by_levels(step, frame):
+    # df.loc["a", 2024], where rows have two labels: what is no row's pandas looks for among the columns in the end, which says nothing.
+    indexer = step.tb_frame.f_locals.get("self")
+    rows = type(indexer).__name__ == "_LocIndexer" and step.tb_frame.f_code.co_name == "_getitem_lowerdim"
+    return rows and type(indexer.obj) is frame and indexer.obj.index.nlevels > 1
+
+
 def labels(value, tb):
     # What to write instead of a column that is not there, or of a Series' label. Whoever reads the error has often not seen the data.
     pandas = sys.modules.get("pandas")
@@ -234,6 +241,8 @@ def labels(value, tb):
     for step in steps(tb):
         if not LIBRARY.match(step.tb_frame.f_code.co_filename):
             asked, narrows = None, False  # what a user's function does not find, which pandas has called, is something else
+        elif by_levels(step, frame):
+            asked, narrows = None, True
         elif not narrows and (table := asked_by(step, frame, series)) is not None:
             asked, narrows = table, step.tb_frame.f_code.co_name in NARROWS
     if asked is None:

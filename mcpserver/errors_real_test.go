@@ -84,6 +84,7 @@ func TestRealErrorsTellColumns(t *testing.T) {
 	w.run("p", "df.merge(other, on='city')").expect(t, true, "KeyError: 'city'\nThe DataFrame's columns: 'k'\n")
 	for _, code := range []string{
 		"pd.Series(dtype=object)['zzz']", "df.loc['zzz']", "df.loc[99, 'x']", "df.at[99, 'x']", "df.drop(99)", "df.sort_values('zzz', axis=1)", "df.x['zzz']", "{}['a']", "Thing().cty",
+		"df.set_index(['city', 'x']).assign(y=1).loc['a', 99]", "df.set_index(['city', 'x']).assign(y=1).loc[('zzz', 1)]",
 		"df.groupby(lambda i: {}[i]).sum()", "df.assign(z=lambda d: {}['a'])", "df.apply(lambda row: {}['a'], axis=1)", "df.plot(x='x', y='x')",
 	} {
 		if got := w.run("p", code).String(); !strings.Contains(got, "Error: ") || strings.Contains(got, "The DataFrame's columns") || strings.Contains(got, "labels:") {
