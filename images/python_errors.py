@@ -180,6 +180,15 @@ def without_workers(text, compiler):
     return CELL_FILE.sub(lambda file: "<cell>" if file[0] in getattr(compiler, "_filename_map", ()) else file[0], "\n".join(lines))
 
 
+def without_echo(value, compiler):
+    # Where nothing of the user's has run in a worker, what is sent of its error is often the error itself once more.
+    text, said = getattr(value.__cause__, "tb", None), type(value).__name__ + ": " + str(value)
+    if type(value.__cause__).__name__.endswith(REMOTE) and isinstance(text, str):
+        before, echo, _ = without_workers(text, compiler).rpartition(said)
+        if echo and "\n" not in before.strip():
+            BaseException.__setattr__(value, "__cause__", None)
+
+
 CAPTURED = 1500  # characters, of which the last tell what went wrong
 
 
@@ -296,6 +305,7 @@ def show_whole_errors(shell):
     def with_notes(etype, value, tb=None, *args, **options):
         for one in chained(value):
             speak(one)
+            without_echo(one, shell.compile)
             BaseException.with_traceback(one, without_kernel(one.__traceback__))
         ultratb.inspect = InspectOnce()
         lines = describe(etype, value, without_kernel(tb), *args, **options)

@@ -183,6 +183,11 @@ func TestRealErrorsOfWorkers(t *testing.T) {
 			t.Error(got)
 		}
 	}
+	for _, code := range []string{"import math\nwith ProcessPoolExecutor(1) as pool: list(pool.map(math.sqrt, ['x']))", "with Pool(1) as pool: pool.map(int, ['x'])"} {
+		if got := w.run("w", code).String(); strings.Count(got, "Error: ") != 1 || strings.Contains(got, "Remote") {
+			t.Errorf("what a library's function says there is told once:\n%s", got)
+		}
+	}
 }
 
 // A worker's group of exceptions is told, and a message that ends with a quote has it.
