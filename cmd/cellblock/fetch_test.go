@@ -160,7 +160,7 @@ func TestFetchedFilesReplaceNothingUnasked(t *testing.T) {
 	if text, _ := os.ReadFile("new"); string(text) != "fetched" {
 		t.Errorf("with --force: %q", text)
 	}
-	if err := saveFile("nowhere/new", false, io.Discard, io.Discard, fetch(func() {})); fault.KindOf(err) != fault.Unavailable {
+	if err := saveFile("nowhere/new", false, io.Discard, io.Discard, fetch(func() {})); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "open nowhere/new: no such") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -195,6 +195,9 @@ func saveFile(to string, replace bool, stdout, stderr io.Writer, fetch func(io.W
 		return fetch(stdout)
 	}
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(to), ".cellblock-get-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		at.Path = to // and not a name that nobody has given
+	}
 	if err != nil {
 		return unwritable(err)
 	}
