@@ -43,7 +43,7 @@ func bundleText(data mimeBundle, kept string) string {
 		return terminal.Plain(compact(value))
 	}
 	html := mimeText(data["text/html"])
-	if len(data) == 1 && isLoader(html) {
+	if len(data) == 1 && isLoader(html) || isBlank(data, html, text) {
 		return ""
 	}
 	if text != "" && !IsPlaceholder(text) {
@@ -85,6 +85,16 @@ var loads = regexp.MustCompile(`^\s*<script[^>]*>\s*(?:window\.PlotlyConfig = |i
 func isLoader(source string) bool {
 	_, behind, _ := strings.Cut(source, "</script>")
 	return loads.MatchString(source) && !strings.Contains(behind, "<div")
+}
+
+// blank is HTML that shows nothing to anybody: a style for the page, or the lines of a program that has printed none yet, as rich's.
+var blank = regexp.MustCompile(`^(?:\s|</?(?:pre|code|p|span|br)\b[^<>]*>|<style\b[^<>]*>[^<]*</style>)*$`)
+
+// isBlank tells whether an output is such HTML, beside a text that says no more.
+func isBlank(data mimeBundle, html, text string) bool {
+	_, plain := data["text/plain"]
+	alone := html != "" && (len(data) == 1 || len(data) == 2 && plain)
+	return alone && (strings.TrimSpace(text) == "" || IsPlaceholder(text)) && blank.MatchString(html)
 }
 
 // unreadable names those forms that a model cannot read here.
