@@ -111,6 +111,42 @@ func TestKeyboardAlone(t *testing.T) {
 	p.until(focused("tr[data-id=keys] a"))
 }
 
+// The panel, which comes behind all cells, is reached at once from wherever one is: by a key, which the list of them names, and by what
+// skips to it; the page stays where it is.
+func TestKeysToThePanel(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	for range 3 {
+		s.python(t, c, "far", tall)
+	}
+	p := s.signIn(t)
+	for _, size := range [][2]int64{{1280, 900}, {390, 844}} {
+		p.do(chromedp.EmulateViewport(size[0], size[1]))
+		p.open("/s/far")
+		p.until("document.querySelector('#follow').ariaPressed === 'true' && document.documentElement.scrollHeight - innerHeight - scrollY < 2 && scrollY > 500")
+		p.press("?")
+		p.untilText("dialog[open] .keys", "The tabs of the side panel")
+		p.key("Escape")
+		for name, reach := range map[string]func(){"the key": func() { p.press("t") }, "the link": func() {
+			p.do(chromedp.Focus(".skip", chromedp.ByQuery)) // the first that Tab comes to
+			p.tabTo("#skip-panel")
+			p.key("Enter")
+		}} {
+			before := eval[int](p, "Math.round(scrollY)")
+			reach()
+			p.until(focused("#panel [role=tab][aria-selected=true]") + " && " + inSight("#panel-body"))
+			if after := eval[int](p, "Math.round(scrollY)"); after != before {
+				t.Errorf("%v, %s: the page goes from %d to %d", size, name, before, after)
+			}
+			p.key("ArrowRight")
+			p.until(focused("#tab-files") + " && " + inSight("#panel-files"))
+			p.key("ArrowLeft")
+			p.key("p")
+			p.until("document.querySelector('#panel-fold').getAttribute('aria-expanded') === 'false'")
+		}
+	}
+}
+
 // On a phone the panel is a line of the head; what is open in it lies over the cells, which stay where they are, until it is told to go.
 func TestPanelOnAPhone(t *testing.T) {
 	s := shared(t)

@@ -95,7 +95,21 @@ choose(tabs.find((tab) => tab.id === remembered('panel')) ?? tabs[0]);
 const fit = () => foldTo(narrow.matches || remembered('panel-folded') === 'yes');
 fit();
 narrow.addEventListener('change', () => { fit(); look(); });
-keys({p: ['Fold the side panel, or show it', () => fold.click()]});
+
+// Behind all cells, where the panel is in the page, Tab does not come to it soon. Who uses keys goes to what is open, or to another part
+// by the arrows.
+function goToTabs() {
+  if (panel.classList.contains('folded')) fold.click();
+  tabs.find((tab) => tab.tabIndex === 0).focus({preventScroll: true});
+}
+document.getElementById('skip-panel').addEventListener('click', (event) => {
+  event.preventDefault(); // its place in the page is not where it is seen
+  goToTabs();
+});
+keys({
+  p: ['Fold the side panel, or show it', () => fold.click()],
+  t: ['The tabs of the side panel', goToTabs],
+});
 
 // A session that rests has news for its panel, and one that has got another kernel, of which nothing is true that was said of the last;
 // while it runs only what the server knows by itself is asked for. Files are also brought and deleted by others, between cells.
