@@ -137,6 +137,19 @@ func TestMixedColours(t *testing.T) {
 	}
 }
 
+// What a text would hide from who watches, as a terminal does, stands there plainly: the model reads it.
+func TestNothingIsHidden(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x1b[8mb\x1b[28mc":     `abc`,
+		"\x1b[31;8mx\x1b[0my":    `<span class="term-fg31">x</span>y`,
+		"\x1b[38;5;8mx\x1b[8m y": `<span class="term-fgi90">x y</span>`,
+	} {
+		if got := string(joined(Terminal(text))); got != want {
+			t.Errorf("%q is %s, not %s", text, got, want)
+		}
+	}
+}
+
 // Which tasks of a list are done is seen.
 func TestTasks(t *testing.T) {
 	made := string(Markdown("- [ ] write\n- [x] test\n- [link](https://example.com)"))

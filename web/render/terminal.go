@@ -29,7 +29,8 @@ var coloured = func() *bluemonday.Policy {
 }()
 
 // Terminal is a stream's text as a terminal shows it in the end, line by line: carriage returns have overwritten what was there,
-// colours are classes ("term-fg31"). A line has no end of line.
+// colours are classes ("term-fg31"). Text that is to be hidden is not, as in Jupyter: a model reads it, and who watches sees what it reads.
+// A line has no end of line.
 func Terminal(text string) []template.HTML {
 	text, more := clip(text, maxText)
 	lines := terminalLines(text)
