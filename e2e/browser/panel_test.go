@@ -85,6 +85,25 @@ func TestSessionTabWhileACellRuns(t *testing.T) {
 	p.until("!document.querySelector('#details').innerText.includes('runs for')")
 }
 
+// What a session uses of CPUs has one name and one unit, in the list and in both parts of the panel that say it.
+func TestCPUIsPercent(t *testing.T) {
+	s := shared(t)
+	p := s.signIn(t)
+	c := s.mcp(t)
+	s.python(t, c, "percent", "import os, time")
+	s.start(t, c, "percent", "while not os.path.exists('go'): pass")
+	const percent = `/^CPU\s+[1-9]\d* %( of \d+ %)?$/.test(`
+	p.until(percent + "document.querySelector('tr[data-id=percent] svg.cpu')?.getAttribute('aria-label'))")
+	p.desk("percent")
+	p.click("#tab-resources")
+	p.until(percent + "document.querySelector('figure:has(#cpu-now) figcaption').innerText) && " +
+		`/^CPU over the last minutes: now \d+ %, at most \d+ %$/.test(document.querySelector('#cpu-chart').getAttribute('aria-label'))`)
+	p.click("#tab-details")
+	p.until(percent + "((dt) => dt && `${dt.innerText} ${dt.nextElementSibling.innerText}`)([...document.querySelectorAll('#details dt')].find((dt) => dt.textContent === 'CPU')))")
+	letGo(t, c, "percent")
+	p.untilText("#state", "idle")
+}
+
 // Of a kernel that has ended the panel says so, and nothing of it when there is another.
 func TestPanelOfAnEndedKernel(t *testing.T) {
 	s := shared(t)

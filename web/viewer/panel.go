@@ -202,20 +202,20 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool, used []sessions.Sam
 	return list
 }
 
-// usedOf is what a session may use of memory and processors, and what it uses of them while it has a kernel.
+// usedOf is what a session may use of memory and CPU, and what it uses of them while it has a kernel.
 func usedOf(limits kernels.Limits, info sessions.Info, samples []sessions.Sample) []detail {
 	var memory, cpus string
 	if n := len(samples); n > 0 && (info.State == sessions.Idle || info.State == sessions.Busy) {
-		memory, cpus = words.Bytes(samples[n-1].Memory), strconv.FormatFloat(samples[n-1].CPU, 'f', 2, 64)
+		memory, cpus = words.Bytes(samples[n-1].Memory), percent(samples[n-1].CPU)
 	}
 	var most, mostCPUs string
 	if limits.Memory > 0 {
 		most = words.Bytes(limits.Memory)
 	}
 	if limits.CPUs > 0 {
-		mostCPUs = strconv.FormatFloat(limits.CPUs, 'g', 3, 64)
+		mostCPUs = percent(limits.CPUs)
 	}
-	return []detail{{Name: "Memory", Value: outOf(memory, most)}, {Name: "Processors", Value: outOf(cpus, mostCPUs)}}
+	return []detail{{Name: "Memory", Value: outOf(memory, most)}, {Name: "CPU", Value: outOf(cpus, mostCPUs)}}
 }
 
 // outOf is what is used of how much there is at most, where both are known.

@@ -60,7 +60,7 @@ func TestNamesOfVariables(t *testing.T) {
 func TestUsedOf(t *testing.T) {
 	limits := kernels.Limits{Memory: 2 << 30, CPUs: 1.5}
 	samples := []sessions.Sample{{Memory: 1 << 20}, {Memory: 3 << 20, CPU: 0.5}}
-	for state, want := range map[sessions.State][2]string{sessions.Busy: {"3 MiB of 2 GiB", "0.50 of 1.5"}, sessions.Died: {"2 GiB", "1.5"}} {
+	for state, want := range map[sessions.State][2]string{sessions.Busy: {"3 MiB of 2 GiB", "50 % of 150 %"}, sessions.Died: {"2 GiB", "150 %"}} {
 		got := usedOf(limits, sessions.Info{State: state}, samples)
 		if got[0].Value != want[0] || got[1].Value != want[1] {
 			t.Errorf("%s: %+v", state, got)

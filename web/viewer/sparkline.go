@@ -34,12 +34,15 @@ func usageOf(samples []sessions.Sample) []spark {
 	if last.MemoryLimit > 0 {
 		label += " of " + words.Bytes(last.MemoryLimit)
 	}
-	percent := fmt.Sprintf("%.0f %%", last.CPU*100)
+	busy := percent(last.CPU)
 	return []spark{
 		{"memory", label, used, points(memory, float64(last.Memory)*1.25)},
-		{"cpu", "CPU " + percent, percent, points(cpu, 1)},
+		{"cpu", "CPU " + busy, busy, points(cpu, 1)},
 	}
 }
+
+// percent is a number of CPUs as all pages write it: 100 % is one.
+func percent(cpus float64) string { return fmt.Sprintf("%.0f %%", cpus*100) }
 
 // points draws values from zero up to the largest, or to least where that is more.
 func points(values []float64, least float64) string {

@@ -13,6 +13,8 @@ const bytes = (n) => {
   return `${n >= 100 || i === 0 ? Math.round(n) : n.toFixed(1)} ${units[i]}`;
 };
 
+const percent = (cpus) => `${Math.round(cpus * 100)} %`; // 100 % is one
+
 const shape = (name, attributes) => {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -88,9 +90,9 @@ class Resources {
     draw(cpu, this.samples.map((s) => [s.at, s.cpu]), Math.max(1, Math.ceil(busiest)), 0);
     const used = last.limit ? `${bytes(last.memory)} of ${bytes(last.limit)}` : bytes(last.memory);
     document.getElementById('memory-now').textContent = used;
-    document.getElementById('cpu-now').textContent = last.cpu.toFixed(2);
+    document.getElementById('cpu-now').textContent = percent(last.cpu);
     memory.setAttribute('aria-label', `Memory over the last minutes: now ${used}, at most ${bytes(most)}`);
-    cpu.setAttribute('aria-label', `Processors over the last minutes: now ${last.cpu.toFixed(2)}, at most ${busiest.toFixed(2)}`);
+    cpu.setAttribute('aria-label', `CPU over the last minutes: now ${percent(last.cpu)}, at most ${percent(busiest)}`);
   }
 }
 
