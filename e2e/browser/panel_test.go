@@ -231,3 +231,51 @@ func TestFilesOfOneName(t *testing.T) {
 		t.Errorf("what came: %s", text)
 	}
 }
+
+// A file that is dropped while another of its name is on its way, or after a cell has written one that is not listed yet, replaces that
+// when somebody says so, and not before.
+func TestFilesDroppedOneAfterTheOther(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "twice", "import os, time")
+	p := s.signIn(t)
+	p.desk("twice")
+	p.click("#tab-files")
+	p.untilText("#folder", "No files here")
+	eval[bool](p, `(() => {
+		const {fetch} = globalThis;
+		globalThis.held = [];
+		globalThis.fetch = (path, options) => (String(path).includes('/uploaded?') ?
+			new Promise((go) => held.push(go)).then(() => fetch(path, options)) : fetch(path, options));
+		globalThis.dropFile = (name, text) => {
+			const dropped = new DataTransfer();
+			dropped.items.add(new File([text], name));
+			return document.querySelector('#panel-files').dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
+		};
+		return true;
+	})()`)
+	eval[bool](p, "(dropFile('a.txt', 'one'), dropFile('a.txt', 'two'))")
+	p.untilText("dialog[open]", "a.txt is there already.")
+	p.until("held.length === 1")
+	p.key("Escape")
+	p.until("!document.querySelector('dialog[open]')")
+	eval[bool](p, "dropFile('a.txt', 'three')")
+	p.untilText("dialog[open]", "a.txt is there already.")
+	p.click("dialog[open] button.danger")
+	eval[bool](p, "(held[0](), true)")
+	p.until("held.length === 2")
+	p.untilText("#folder", "a.txt") // the first, which the other is to replace
+	eval[bool](p, "(held[1](), true)")
+	p.until("document.querySelectorAll('#uploads li').length === 0")
+
+	s.start(t, c, "twice", "open('b.txt', 'w').write('a cell')\nprint('written', flush=True)\n"+untilLetGo)
+	p.untilText("#c2 .outputs", "written")
+	eval[bool](p, "dropFile('b.txt', 'a person')")
+	p.untilText("dialog[open]", "b.txt is there already.")
+	p.key("Escape")
+	letGo(t, c, "twice")
+	p.untilText("#state", "idle")
+	if text := s.python(t, c, "twice", "[open(name).read() for name in ('a.txt', 'b.txt')]").Text; !strings.Contains(text, "['three', 'a cell']") {
+		t.Errorf("what is there: %s", text)
+	}
+}

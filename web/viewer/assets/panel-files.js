@@ -27,6 +27,7 @@ class Files extends Part {
     this.id = id;
     this.at = '.';
     this.most = 0; // how many are listed, if not as many as at first
+    this.coming = new Set(); // paths of what is on its way, or there and not listed yet
     this.box = document.getElementById('panel-files');
     this.preview = document.getElementById('preview');
     this.box.addEventListener('click', (event) => this.click(event));
@@ -68,15 +69,22 @@ class Files extends Part {
     });
   }
 
+  // bring uploads files. Those that would replace others do so when somebody says so: what a cell has written since the files were listed
+  // counts, too, and what has been dropped before and is not there yet.
   async bring(uploads, list) {
+    const into = this.at === '.' ? '' : `${this.at}/`;
+    await this.load();
     const there = new Set([...this.into.querySelectorAll('li[data-name]')].map((row) => row.dataset.name));
+    for (const path of this.coming) if (path.startsWith(into)) there.add(path.slice(into.length));
     const same = list.filter((file) => there.has(file.name)).map((file) => file.name);
     if (same.length > 0 && !await confirm('Replace?', `${same.join(', ')} ${same.length === 1 ? 'is' : 'are'} there already.`, 'Replace')) return;
-    const into = this.at === '.' ? '' : `${this.at}/`;
     const files = named(list, there), renamed = files.filter(({file, name}) => name !== file.name);
     if (renamed.length > 0) tell.still(`Several files had the same name. ${renamed.map(({file, name}) => `Another ${file.name} is ${name} now`).join('. ')}.`);
+    const paths = files.map(({name}) => into + name);
+    for (const path of paths) this.coming.add(path);
     await Promise.all(files.map(({file, name}) => uploads.send(file, name, into)));
-    this.stale();
+    await this.load();
+    for (const path of paths) this.coming.delete(path);
   }
 
   click(event) {
