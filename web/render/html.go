@@ -35,7 +35,7 @@ func HTML(source string) (template.HTML, bool) {
 	}
 	made, err := cleaned(tables, strings.ToValidUTF8(source, "\uFFFD"), func(n *html.Node) {
 		if n.DataAtom == atom.Table {
-			markNumbers(n)
+			markColumns(n)
 		}
 	})
 	return `<div class="html" tabindex="0">` + made + `</div>`, err == nil

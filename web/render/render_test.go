@@ -219,7 +219,7 @@ func TestForms(t *testing.T) {
 		"a document in LaTeX":   {LaTeX(`\begin{tabular}{l}x\end{tabular}`), `<pre class="text">\begin{tabular}`},
 		"JSON":                  {JSON([]byte(`{"b":1,"a":[1.50,"x"]}`)), `<span class="json-number">1.50</span>`},
 		"no JSON":               {JSON([]byte(`{"b":`)), `<pre class="text">{&#34;b&#34;:</pre>`},
-		"a DataFrame":           {Bundle(bundle("text/html", dataframe, "text/plain", "a"), there{}), `<table class="dataframe"><thead><tr><th class="number"></th><th class="number">a</th></tr></thead>`},
+		"a DataFrame":           {Bundle(bundle("text/html", dataframe, "text/plain", "a"), there{}), `<table class="dataframe"><thead><tr><th class="number" data-index="0"></th><th class="number">a</th></tr></thead>`},
 		"HTML with a style":     {Bundle(bundle("text/html", `<b style="color:red">x</b>`), there{}), `<iframe class="frame" sandbox="allow-scripts"`},
 		"HTML with a script":    {Bundle(bundle("text/html", `<script>1</script>`), there{}), `src="/there/frame"`},
 		"JavaScript":            {Bundle(bundle("application/javascript", `1`), there{}), `<iframe`},

@@ -44,13 +44,43 @@ type cellOf struct {
 	head   bool
 }
 
-// markNumbers gives the cells of a table's numeric columns their class, and their heads', too.
-func markNumbers(table *html.Node) {
-	cells := cellsOf(table)
+// markColumns marks the cells of a table's numeric columns, and those of its index, with those in their heads.
+func markColumns(table *html.Node) {
 	columns := map[int][]cellOf{}
-	for _, c := range cells {
+	for _, c := range cellsOf(table) {
 		columns[c.column] = append(columns[c.column], c)
 	}
+	markNumbers(columns)
+	markIndex(columns)
+}
+
+// maxIndex bounds the levels of an index that are marked.
+const maxIndex = 4
+
+// markIndex gives the cells of the first columns that name rows, and nothing else, the number of their column.
+func markIndex(columns map[int][]cellOf) {
+	for n := range maxIndex {
+		names := 0
+		for _, c := range columns[n] {
+			switch {
+			case c.head:
+			case c.node.DataAtom == atom.Th:
+				names++
+			default:
+				return
+			}
+		}
+		if names == 0 {
+			return
+		}
+		for _, c := range columns[n] {
+			c.node.Attr = append(c.node.Attr, html.Attribute{Key: "data-index", Val: strconv.Itoa(n)})
+		}
+	}
+}
+
+// markNumbers gives the cells of numeric columns their class.
+func markNumbers(columns map[int][]cellOf) {
 	for _, column := range columns {
 		numeric := Numeric(func(yield func(string) bool) {
 			for _, c := range column {

@@ -43,3 +43,32 @@ func TestNumbersInTables(t *testing.T) {
 		}
 	}
 }
+
+// The columns that name rows are marked by their number, with their heads, at all levels of both; what only looks like them is not.
+func TestIndexOfTables(t *testing.T) {
+	for name, tt := range map[string]struct{ table, want string }{
+		"none":                {`<thead><tr><th>a</th></tr></thead><tr><td>1</td></tr>`, ""},
+		"one level":           {`<thead><tr><th></th><th>a</th></tr></thead><tr><th>x</th><td>1</td></tr>`, "0: 0:x"},
+		"two levels":          {`<thead><tr><th>i</th><th>j</th><th>a</th></tr></thead><tr><th rowspan="2">x</th><th>1</th><td>5</td></tr><tr><th>2</th><td>6</td></tr>`, "0:i 1:j 0:x 1:1 1:2"},
+		"columns of two":      {`<thead><tr><th></th><th colspan="2">a</th></tr><tr><th></th><th>b</th><th>c</th></tr></thead><tr><th>x</th><td>1</td><td>2</td></tr>`, "0: 0: 0:x"},
+		"names in some rows":  {`<tr><th>x</th><td>1</td></tr><tr><td>y</td><td>2</td></tr>`, ""},
+		"names at the end":    {`<tr><td>1</td><th>x</th></tr>`, ""},
+		"nothing but heads":   {`<tr><th>a</th><th>b</th></tr>`, ""},
+		"more levels than is": {`<tr>` + strings.Repeat(`<th>x</th>`, maxIndex+1) + `<td>1</td></tr>`, "0:x 1:x 2:x 3:x"},
+	} {
+		made, _ := HTML("<table>" + tt.table + "</table>")
+		root, err := html.ParseFragment(strings.NewReader(string(made)), &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got []string
+		for n := range root[0].Descendants() {
+			if i := slices.IndexFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-index" }); i >= 0 {
+				got = append(got, n.Attr[i].Val+":"+contentOf(n))
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q are marked, want %q in\n%s", name, got, tt.want, made)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import {unfold, refold} from './fold.js';
 import {copy, setItem} from './copy.js';
 import {enlarge} from './lightbox.js';
 import {sayBroken} from './broken.js';
+import {keepIndex} from './table.js';
 import {attempt} from './toast.js';
 import {keep, pass} from './focus.js';
 
@@ -379,6 +380,7 @@ keys({
 
 for (const node of list.querySelectorAll('.block')) adopt(node);
 sayBroken(list);
+keepIndex(list);
 const asked = () => Number(location.hash.match(/^#c(\d+)$/)?.[1]);
 addEventListener('hashchange', () => { if (asked()) goTo(asked()); });
 const before = leftAt();
