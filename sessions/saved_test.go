@@ -51,13 +51,14 @@ const allBack = `{"back":1}`
 func TestACulledKernelsVariablesAreBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		loads string
+		not   string // what is said of the session not to be back
 		words []string
 	}{
-		"all":      {`{"back":3}`, []string{"no cell had run for 30 minutes; its variables were saved. They are back", "generation 2", "Not back: background work", "not lost", "not restore_session"}},
-		"not all":  {`{"back":3,"left":["gen (generator)","conn (sqlite3.Connection)"],"more":2}`, []string{"Not back: gen (generator), conn (sqlite3.Connection), 2 more, background"}},
-		"a part":   {`{"back":1200,"left":["b","c"],"why":"TypeError: no"}`, []string{"1,200 of them are back", "TypeError: no", "Not back: b, c, background"}},
-		"none":     {`{"back":0,"why":"MemoryError: "}`, []string{"could not be loaded: MemoryError", "All variables", "lost", "restore_session"}},
-		"nonsense": {`[]`, []string{"could not be loaded: the answer cannot be read", "All variables", "lost"}},
+		"all":      {`{"back":3}`, "", []string{"no cell had run for 30 minutes; its variables were saved. They are back", "generation 2", "Not back: background work", "not lost", "not restore_session"}},
+		"not all":  {`{"back":3,"left":["gen (generator)","conn (sqlite3.Connection)"],"more":2}`, "gen (generator), conn (sqlite3.Connection), 2 more", []string{"Not back: gen (generator), conn (sqlite3.Connection), 2 more, background"}},
+		"a part":   {`{"back":1200,"left":["b","c"],"why":"TypeError: no"}`, "b, c", []string{"1,200 of them are back", "TypeError: no", "Not back: b, c, background"}},
+		"none":     {`{"back":0,"why":"MemoryError: "}`, "", []string{"could not be loaded: MemoryError", "All variables", "lost", "restore_session"}},
+		"nonsense": {`[]`, "", []string{"could not be loaded: the answer cannot be read", "All variables", "lost"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,6 +72,9 @@ func TestACulledKernelsVariablesAreBack(t *testing.T) {
 				}
 				tells(t, savedCell(t, m, "x").Preamble(), tt.words...)
 				tells(t, savedCell(t, m, "x").Preamble(), "not kernel")
+				if info, err := m.Get(t.Context(), sessions.Alice, "s"); err != nil || info.NotBack != tt.not {
+					t.Errorf("not back: %q, %v", info.NotBack, err)
+				}
 			})
 		})
 	}

@@ -129,6 +129,8 @@ type Info struct {
 	// Back tells that its kernel has variables of the one before, as they were after the cell BackAfter; 0: after its last.
 	Back      bool
 	BackAfter int
+	// NotBack names those that could not be saved or loaded.
+	NotBack string
 	// Lost says why the session has no kernel, in the words of a sentence's end; empty while it has one.
 	Lost string
 	// Filed counts the changes of its files that no cell has made, while it runs.
@@ -145,7 +147,7 @@ func (s *session) info() Info {
 		Created: s.created, LastUsed: s.lastUsed, Back: s.back != nil && s.back.Back > 0, Queue: len(s.queue), Ends: s.ends(), Filed: s.filed, Last: s.running,
 	}
 	if info.Back {
-		info.BackAfter = s.back.after
+		info.BackAfter, info.NotBack = s.back.after, s.back.missing()
 	}
 	if s.state == Died || s.state == Culled {
 		info.Lost = s.loss

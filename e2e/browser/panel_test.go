@@ -118,12 +118,12 @@ func TestPanelOfAnEndedKernel(t *testing.T) {
 	const ended = "document.querySelector('#panel-resources').innerText.trim() === 'The kernel has ended.'"
 	p.until(ended)
 	p.click("#tab-variables")
-	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended, and its variables with it. The next cell runs on a new one.'")
 	p.click("#tab-resources")
 	p.open("/s/ended")
 	p.until(ended)
 	p.click("#tab-variables")
-	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended.'")
+	p.until("document.querySelector('#panel-variables').innerText.trim() === 'The kernel has ended, and its variables with it. The next cell runs on a new one.'")
 
 	s.start(t, c, "ended", "import os, time\n"+untilLetGo+"\nlater = 1")
 	p.until("document.querySelector('#panel-variables').innerText.trim() === 'Known when the cell ends.'")

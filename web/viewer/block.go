@@ -114,6 +114,20 @@ func (b *block) divide(ctx context.Context, view *cellView) {
 			view.Why = g.Why
 		}
 	}
+	if info, _, err := b.v.describe(ctx, b.owner, b.id); err == nil && info.Back && info.Generation == view.Generation && view.Saved() {
+		view.Back = backText(info.NotBack)
+	}
+}
+
+// maxNotBack bounds what is said not to be back, in bytes: it is the kernel's word.
+const maxNotBack = 400
+
+// backText says what is back of variables that were saved, where some of them, which are named, may not be.
+func backText(not string) string {
+	if not == "" {
+		return "they are back"
+	}
+	return "they are back, but for " + clipText(not, maxNotBack)
 }
 
 // unread tells why not all outputs of a cell were read.

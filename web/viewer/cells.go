@@ -51,9 +51,10 @@ type cellBlock struct {
 // cellView is one cell.
 type cellView struct {
 	Number, Generation int
-	// NewKernel tells that it ran on another kernel than the cell before, and Why what ended that one.
+	// NewKernel tells that it ran on another kernel than the cell before, Why what ended that one, and Back, while it runs, what of its
+	// variables is back.
 	NewKernel bool
-	Why       string
+	Why, Back string
 
 	Code template.HTML
 	// Script says which script the code runs, and is shown in its place; empty for a cell of its own.
@@ -233,6 +234,9 @@ func whatHappened(r sessions.Result) (failure, hint string) {
 		}
 	case died:
 		failure = sentence(r.Death.Cause)
+		if r.Death.OOM {
+			hint = "Work on the data in pieces, use smaller types, or delete what is not needed."
+		}
 	case r.OOMKills > 0:
 		failure = "A process of this session was killed while the cell ran, for want of memory."
 		if r.OOMKills > 1 {

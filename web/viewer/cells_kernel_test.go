@@ -21,3 +21,13 @@ func TestLineOfANewKernel(t *testing.T) {
 		}
 	}
 }
+
+// A person is told what of a kernel's variables the next one has, while that runs, as the model is.
+func TestWhatIsBack(t *testing.T) {
+	for not, want := range map[string]string{"": "they are back", "gen (generator), 2 more": "they are back, but for gen (generator), 2 more"} {
+		html, err := partial("cell", cellView{Number: 2, Generation: 2, NewKernel: true, Why: "it was stopped; its variables were saved", Back: backText(not)})
+		if err != nil || !strings.Contains(html, "its variables were saved · "+want+"<") {
+			t.Errorf("%q: %v %s", not, err, html)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (v *Viewer) variables(w http.ResponseWriter, r *http.Request, who visit) er
 	case !running:
 		return writeFragment(w, "remark", "The session does not run, so nothing is defined.")
 	case info.State == sessions.Died || info.State == sessions.Culled:
-		return writeFragment(w, "remark", "The kernel has ended.")
+		return writeFragment(w, "remark", endedText(info))
 	}
 	all, err := v.Sessions.Variables(r.Context(), who.owner, r.PathValue("id"))
 	switch kind := fault.KindOf(err); {
@@ -200,6 +200,14 @@ func (v *Viewer) detailsOf(info sessions.Info, running bool, used []sessions.Sam
 		list = append(list, detail{Name: "Processes", Value: words.Thousands(limits.PIDs)})
 	}
 	return list
+}
+
+// endedText says of a kernel that has ended what becomes of its variables.
+func endedText(info sessions.Info) string {
+	if info.Saved() {
+		return "The kernel has ended. Its variables were saved, and come back with the next cell."
+	}
+	return "The kernel has ended, and its variables with it. The next cell runs on a new one."
 }
 
 // usedOf is what a session may use of memory and CPU, and what it uses of them while it has a kernel.

@@ -151,6 +151,16 @@ func TestHowACellEnded(t *testing.T) {
 	}
 }
 
+// What to do is said where a kernel had too little memory, and not where it died of something else.
+func TestWhatToDoAboutADeath(t *testing.T) {
+	for oom, want := range map[bool]string{true: "Work on the data in pieces, use smaller types, or delete what is not needed.", false: ""} {
+		r := sessions.Result{Result: kernels.Result{Status: kernels.StatusDied, Death: &kernels.Death{Cause: "the kernel is gone", OOM: oom}}}
+		if view := viewOf(sessions.ExecutionInfo{Phase: sessions.PhaseEnded, Result: r}); view.Hint != want {
+			t.Errorf("out of memory %v: %q", oom, view.Hint)
+		}
+	}
+}
+
 // What never ran can be run by whom may, by a button; nothing else can.
 func TestWhatNeverRanCanBeRun(t *testing.T) {
 	never := fault.New(fault.Unavailable, "the server restarted before this cell ran").WithHint("run it again")
