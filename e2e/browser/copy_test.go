@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Code and texts are copied by buttons beside them, by mouse and by key, all of a text that is folded, and also where the browser
-// gives the page no clipboard.
+// Code, texts and tables are copied by buttons beside them, by mouse and by key, all of a text that is folded, and also where the browser
+// gives the page no clipboard. Of a table the fields are apart by tabs, as a spreadsheet takes them.
 func TestCopy(t *testing.T) {
 	s := shared(t)
 	c := s.mcp(t)
@@ -16,6 +16,8 @@ func TestCopy(t *testing.T) {
 	s.python(t, c, "copied", "1/0")
 	s.python(t, c, "copied", "'a value'")
 	s.python(t, c, "copied", "from IPython.display import SVG\nSVG('<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>')")
+	s.python(t, c, "copied", "import pandas as pd\npd.DataFrame([[1, 2.5, 'a  b'], [3, 4, None], [5, 6, 'é']], index=pd.MultiIndex.from_tuples([('x', 1), ('x', 2), ('y', 1)]),\n"+
+		"    columns=pd.MultiIndex.from_tuples([('n', 'p'), ('n', 'q'), ('t', 'r')]))")
 	p := s.signIn(t)
 	p.open("/s/copied")
 	p.untilCell(4, "cell.querySelector('.picture')")
@@ -30,6 +32,7 @@ func TestCopy(t *testing.T) {
 			{"#c1 .item > .copy", "copied === Array.from({length: 100}, (_, i) => `line ${i}`).join('\\n')"},
 			{"#c2 .item > .copy", "copied.startsWith('ZeroDivisionError') && copied.includes('1/0')"},
 			{"#c3 .item > .copy", "copied === \"'a value'\""},
+			{"#c5 .item > .copy", `copied === '\t\tn\t\tt\n\t\tp\tq\tr\nx\t1\t1\t2.5\ta b\n\t2\t3\t4.0\tNone\ny\t1\t5\t6.0\té'`},
 		} {
 			eval[bool](p, "(globalThis.copied = '', document.querySelector('#follow[aria-pressed=true]')?.click(), true)")
 			p.do(chromedp.ScrollIntoView(one.button, chromedp.ByQuery), chromedp.Focus(one.button, chromedp.ByQuery))

@@ -254,7 +254,7 @@ type itemView struct {
 	HTML template.HTML
 }
 
-// Copies tells whether the item may be a text, which has a button to be copied by. The style sheet hides that of one that is none.
+// Copies tells whether the item may be a text or a table, which has a button to be copied by. The style sheet hides that of one that is none.
 func (v itemView) Copies() bool {
 	return v.text != nil || v.Kind == "failed" || v.Kind == "display"
 }

@@ -1,4 +1,4 @@
-// Code and texts of outputs are copied by a button beside them, which says so. Its word is the style sheet's: it is no part of what
+// Code, texts and tables of outputs are copied by a button beside them, which says so. Its word is the style sheet's: it is no part of what
 // is beside it.
 import {fragment} from './fragment.js';
 import {get} from './send.js';
@@ -32,7 +32,24 @@ async function textBeside(button, base) {
   return textOf(fragment(html));
 }
 
-const textOf = (node) => [...node.querySelectorAll('pre, .error-name, summary')].map((one) => one.textContent.replace(/\n$/, '')).join('\n');
+// A table is copied as spreadsheets take it: its fields apart by tabs.
+const textOf = (node) => [...node.querySelectorAll('.html table')].map(fieldsOf).join('\n') || [...node.querySelectorAll('pre, .error-name, summary')].map((one) => one.textContent.replace(/\n$/, '')).join('\n');
+
+// fieldsOf are the rows of a table. What a field covers of other columns and rows is empty.
+function fieldsOf(table) {
+  const rows = Array.from(table.rows, () => []);
+  for (const [at, {cells}] of [...table.rows].entries()) {
+    let column = 0;
+    for (const {textContent, colSpan, rowSpan} of cells) {
+      while (rows[at][column] !== undefined) column++;
+      for (let down = at; down < Math.min(at + rowSpan, rows.length); down++) {
+        for (let right = column; right < column + colSpan; right++) rows[down][right] = '';
+      }
+      rows[at][column] = textContent.trim().replace(/\s+/g, ' ');
+    }
+  }
+  return rows.map((row) => row.join('\t')).join('\n');
+}
 
 // put puts a text on the clipboard. Pages that came without encryption are not given it, and copy what is selected, as a person does.
 async function put(text) {
