@@ -104,6 +104,9 @@ type sessionState struct {
 	// Running is the number of the cell that runs, 0 for none, and Since when it began.
 	Running int    `json:"running"`
 	Since   string `json:"since"`
+	// Asks tells that it waits for a line of input, and Failed, where none runs, that the last one has failed.
+	Asks   bool `json:"asks,omitempty"`
+	Failed bool `json:"failed,omitempty"`
 	// Lost says why there is no kernel.
 	Lost string `json:"lost"`
 	// Began is when the session did, empty where nothing of it is kept: one that began at another time is another one.
@@ -112,10 +115,16 @@ type sessionState struct {
 
 func stateOf(info sessions.Info) sessionState {
 	s := sessionState{State: info.State, Plain: info.State.Plain(), Queue: info.Queue, Generation: info.Generation, Lost: info.Lost, Began: rfc3339(info.Created)}
-	if info.Last != nil {
-		if last := info.Last.Info(); last.Phase == sessions.PhaseRunning {
-			s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)
-		}
+	if info.Last == nil {
+		return s
+	}
+	switch last := info.Last.Info(); last.Phase {
+	case sessions.PhaseRunning:
+		s.Running, s.Since = last.Number, last.Started.UTC().Format(time.RFC3339Nano)
+		s.Asks = info.Last.Prompt() != nil
+	case sessions.PhaseEnded:
+		status, _ := statusOf(last)
+		s.Failed = status == "failed"
 	}
 	return s
 }

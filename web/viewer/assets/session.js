@@ -12,7 +12,7 @@ import {write} from './times.js';
 const session = document.getElementById('session');
 const {id} = session.dataset;
 const part = (name) => document.getElementById(name);
-let now = {};
+let now = {}, unseen = false; // whether a cell has ended while nobody looked
 
 // Whether the server can be heard is said where one always sees it.
 part('lost').after(part('link-state'));
@@ -37,8 +37,23 @@ subscribe(session.dataset.topic, '', (event, data) => {
   part('running').hidden = !data.running;
   part('interrupt')?.setAttribute('aria-disabled', String(!data.running)); // a button that is disabled loses the focus
   part('restart')?.setAttribute('aria-disabled', String(data.state === 'closed'));
-  document.title = `${data.running ? '● ' : ''}${id} · cellblock`;
+  if (data.running) unseen = false;
+  else if (ended) unseen = document.hidden;
+  entitle();
   if (ended) document.dispatchEvent(new Event('session-idle'));
+});
+
+// The title says to who looks at another tab what a cell does: that it runs, asks, or, until somebody looks, how the last one ended.
+function entitle() {
+  let sign = '';
+  if (now.running) sign = now.asks ? '? ' : '● ';
+  else if (unseen) sign = now.failed ? '✗ ' : '✓ ';
+  document.title = `${sign}${id} · cellblock`;
+}
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return;
+  unseen = false;
+  entitle();
 });
 
 // anew shows another session that has the name now. What is being written stays, and so does the cursor in it.
