@@ -41,6 +41,7 @@ func TestEndOfALongPage(t *testing.T) {
 			}
 			p.until("document.querySelector('.panel').getBoundingClientRect().top >= document.querySelector('.session-bar').getBoundingClientRect().bottom")
 		}
+		p.until("document.querySelector('#editor').getBoundingClientRect().left <= document.querySelector('.cell').getBoundingClientRect().left - 3") // also the mark beside a cell
 		eval[bool](p, "(dispatchEvent(new WheelEvent('wheel', {deltaY: -600})), scrollTo(0, scrollY - 600), true)")
 		p.until("document.querySelector('#follow').ariaPressed === 'false'")
 		p.do(chromedp.Focus("#code", chromedp.ByQuery))
