@@ -2,6 +2,7 @@
 import {goTo, inSight} from './cells.js';
 import {get} from './send.js';
 import {keys} from './keys.js';
+import {unfold, refold} from './fold.js';
 import {attempt} from './toast.js';
 
 const {id} = document.getElementById('session').dataset;
@@ -26,15 +27,39 @@ function marked(node, text) {
   return ranges;
 }
 
+const inCell = (cell, text) => [...cell.querySelectorAll('.code, .outputs')].flatMap((part) => marked(part, text));
+
+// unfoldFor unfolds the output of a cell in which the text is, if it stands nowhere else there. What was unfolded for nothing is folded again.
+async function unfoldFor(cell, text) {
+  for (const item of cell.querySelectorAll('.item:has(> .unfold)')) {
+    await unfold(item, `/s/${id}/cells`);
+    if (marked(item, text).length > 0) return;
+    await refold(item, `/s/${id}/cells`);
+  }
+}
+
+// reveal brings a place into sight, also in a box that scrolls.
+function reveal(range) {
+  const at = range.startContainer.parentElement, box = at.closest('.unfolded');
+  at.scrollIntoView({block: 'nearest'});
+  if (!box) return;
+  const inBox = range.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += inBox - box.clientHeight / 2;
+  box.scrollIntoView({block: 'nearest'});
+}
+
 // show goes to a cell that has the text, and marks it there.
 async function show() {
   const n = found[at], text = sought.toLowerCase();
   await goTo(n, false); // keys go on in the field
-  if (found[at] !== n || sought.toLowerCase() !== text) return; // it was left meanwhile
+  const left = () => found[at] !== n || sought.toLowerCase() !== text;
+  if (left()) return;
   const cell = document.getElementById(`c${n}`);
-  const ranges = cell ? [...cell.querySelectorAll('.code, .outputs')].flatMap((part) => marked(part, text)) : [];
+  if (cell && inCell(cell, text).length === 0) await unfoldFor(cell, text);
+  if (left()) return;
+  const ranges = cell ? inCell(cell, text) : [];
   globalThis.CSS?.highlights?.set('found', new Highlight(...ranges));
-  ranges[0]?.startContainer.parentElement.scrollIntoView({block: 'nearest'});
+  if (ranges.length > 0) reveal(ranges[0]);
 }
 
 function clear() {
