@@ -346,14 +346,19 @@ def load():
     os.replace(place(), loading)
     with discarded(loading):
         with open(loading, "rb") as file:
-            file.readline()
-            head = json.loads(file.readline())
+            head = read_head(file)
             if head["python"] != sys.implementation.cache_tag:
                 return Answer(why="they were saved by another Python")
             taken = take(file, head)
         if not taken["why"]:
             os.replace(loading, place())
         return Answer(**taken)
+
+
+def read_head(file):
+    # In what the first versions saved nothing was before it.
+    first = json.loads(file.readline())
+    return first if "names" in first else json.loads(file.readline())
 
 
 def take(file, head):
@@ -402,7 +407,8 @@ def read_with(loading, names, values):
     go_where_it_was(loading.load())
     for name in names:
         values[name] = loading.load()
-    go_on_at_random(loading.load())
+    with contextlib.suppress(EOFError):  # which earlier versions did not save
+        go_on_at_random(loading.load())
 
 
 def go_on_at_random(states):
@@ -433,7 +439,7 @@ def go_where_it_was(state):
     missing = [p for p in state["path"] if p not in sys.path]
     first = list(itertools.takewhile(missing.__contains__, state["path"]))
     sys.path[:] = first + sys.path + missing[len(first):]
-    for name, value in state["environ"].items():
+    for name, value in state.get("environ", {}).items():
         if value is None:
             os.environ.pop(name, None)
         else:

@@ -129,6 +129,38 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 	}
 }
 
+// What a kernel of an earlier version had saved comes back: an update is no loss.
+func TestRealVariablesOfEarlierVersionsAreBack(t *testing.T) {
+	load := strconv.Quote(images.Python(kernelstest.Python.Argv[0]).Load)
+	m := newReal(t)
+	for name, parts := range map[string][]string{
+		"with nothing for the server": {"head", "{'folder': '/', 'path': ['/lib/mine']}", "[1, 2]", "'é'"},
+		"without an environment":      {"{'cell': 3}", "head", "{'folder': '/', 'path': ['/lib/mine']}", "[1, 2]", "'é'"},
+		"with random states": {"{'cell': 3}", "head", "{'folder': '/', 'path': ['/lib/mine'], 'environ': {'MINE': '1'}}", "[1, 2]", "'é'",
+			"{'random': random.getstate(), 'numpy': None}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := sessions.StartCell(t, m, sessions.Alice, sessions.Python(strings.ReplaceAll(name, " ", "-"), strings.Join([]string{
+				"import json, os, pickle, random, sys",
+				"head = {'python': sys.implementation.cache_tag, 'names': ['x', 'y'], 'left': ['gone (generator)'], 'more': 0}",
+				"with open('" + images.SavedFile + "', 'wb') as f:",
+				"    lines = True",
+				"    for part in [" + strings.Join(parts, ", ") + "]:",
+				"        f.write(json.dumps(part).encode() + b'\\n' if lines else pickle.dumps(part, protocol=5))",
+				"        lines = lines and part is not head",
+				"back = json.loads(eval(" + load + ").text)",
+				"print(back['back'], back['left'], repr(back['why']), x, y, os.getcwd(), '/lib/mine' in sys.path)",
+			}, "\n")))
+			if r := sessions.WaitFor(t, e); r.Error != nil {
+				t.Fatalf("%s: %s", r.Error.Name, r.Error.Value)
+			}
+			if got, want := printed(e), "2 ['gone (generator)'] '' [1, 2] é / True\n"; got != want {
+				t.Errorf("got  %swant %s", got, want)
+			}
+		})
+	}
+}
+
 // printed is what a cell has printed.
 func printed(e *sessions.Execution) (text string) {
 	for out := range e.SoFar(0) {
