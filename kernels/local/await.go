@@ -42,6 +42,9 @@ func awaitShim(ctx context.Context, h *handle) error {
 	return nil
 }
 
+// errMute is why a launch came to nothing whose sandbox had begun: the shim has ended, or speaks another language.
+var errMute = errors.New("the shim does not answer")
+
 // explain makes of what went wrong an error for people, with the end of the log.
 func (l *launch) explain(ctx context.Context, err error) error {
 	var known *fault.Error
@@ -55,8 +58,11 @@ func (l *launch) explain(ctx context.Context, err error) error {
 	if log := l.entry.logTail(); log != "" {
 		e.Message += ": " + log
 	}
-	if errors.Is(err, errIgnored) {
+	switch {
+	case errors.Is(err, errIgnored):
 		return e.WithHint("Lower or drop the limit, or allow limits that are not enforced (allow_unenforced).")
+	case errors.Is(err, errMute):
+		return e.WithHint("Call again; if it fails again, the operator must check that cellblock-shim is of the same version as cellblock.")
 	}
 	return e
 }

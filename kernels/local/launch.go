@@ -265,7 +265,7 @@ func (l *launch) hand(ctx context.Context) (*handle, error) {
 	}
 	if err := awaitShim(ctx, h); err != nil {
 		h.release()
-		return nil, fmt.Errorf("the shim does not answer: %w", err)
+		return nil, fmt.Errorf("%w: %w", errMute, err)
 	}
 	return h, nil
 }

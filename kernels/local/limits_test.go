@@ -147,8 +147,9 @@ func TestLaunchFails(t *testing.T) {
 		spec, _ := script(t, p, "fails00001", "true")
 		spec.Workspace = ownFolder(t, p, filepath.Join(dir, "ws"))
 		h, err := p.Launch(t.Context(), spec)
-		if err == nil || fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the shim is unwell") {
-			t.Errorf("%s: %v, %v", mode, h, err)
+		if err == nil || fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the shim is unwell") ||
+			!strings.Contains(fault.Hint(err), "of the same version") {
+			t.Errorf("%s: %v, %v (%s)", mode, h, err, fault.Hint(err))
 		}
 		if left := leftovers(t, p, dir); left != "" {
 			t.Errorf("%s: %s", mode, left)
