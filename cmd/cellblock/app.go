@@ -87,6 +87,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	for _, warning := range a.backend.Capabilities().Warnings {
 		a.logger.Warn(warning)
 	}
+	cfg.warnOfShim(a.logger)
 	cfg.warnOfAbsent(a.backend.runtimes, a.logger)
 	cfg.warnOfShares(a.logger)
 	if p, ok := a.backend.Provisioner.(kernels.Allower); ok {

@@ -155,7 +155,13 @@ func (f finding) print(w io.Writer) {
 
 func (d doctor) shim(context.Context) finding {
 	path, err := findShim(d.cfg.Shim)
-	return finding{name: "shim", found: path, err: err}
+	f := finding{name: "shim", found: path, err: err}
+	if err == nil {
+		if doubt := shimDoubt(path); doubt != "" {
+			f.notes = append(f.notes, doubt)
+		}
+	}
+	return f
 }
 
 func (d doctor) python(ctx context.Context) finding {

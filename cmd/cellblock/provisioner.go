@@ -218,21 +218,3 @@ func kernelspecOf(l images.Language) kernels.Kernelspec {
 		InterruptMode: l.InterruptMode, Transport: l.Transport, Waits: l.Waits,
 	}
 }
-
-// findShim returns the path of the shim's binary: the configured one, or the one beside this program.
-func findShim(configured string) (string, error) {
-	path := configured
-	if path == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", fault.New(fault.Internal, "this program's own path: %w", err)
-		}
-		path = filepath.Join(filepath.Dir(self), "cellblock-shim")
-	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return "", fault.New(fault.Unavailable, "there is no shim at %s", path).
-			WithHint("Take it from the same archive as cellblock, build both with `make build`, or name it with the setting shim.")
-	}
-	return filepath.Abs(path)
-}
