@@ -437,7 +437,7 @@ func readAnswer(result kernels.Result, into any) error {
 	}
 	answer := answers["v"]
 	if answer.Status != "ok" {
-		return errors.New(strings.TrimSpace(answer.EName + " " + answer.EValue))
+		return errors.New(cmp.Or(strings.TrimSpace(answer.EName+" "+answer.EValue), "the kernel gave no answer")) // as one that is older than the question
 	}
 	var text string
 	if json.Unmarshal(answer.Data[images.VariablesType], &text) != nil || json.Unmarshal([]byte(text), into) != nil {

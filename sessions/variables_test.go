@@ -29,7 +29,7 @@ func TestReadVariables(t *testing.T) {
 		{"died", kernels.Result{Status: kernels.StatusDied, Death: &kernels.Death{Cause: "it was killed"}}, fault.Died, "it was killed"},
 		{"aborted", kernels.Result{Status: kernels.StatusAborted}, fault.Unavailable, "aborted"},
 		{"nothing", kernels.Result{Status: ok}, fault.Unavailable, "cannot be read"},
-		{"no answer", kernels.Result{Status: ok, UserExpressions: []byte(`{}`)}, fault.Unavailable, "could not describe"},
+		{"no answer", kernels.Result{Status: ok, UserExpressions: []byte(`{}`)}, fault.Unavailable, "could not describe its variables: the kernel gave no answer"},
 		{"an error", kernels.Result{Status: ok, UserExpressions: []byte(`{"v":{"status":"error","ename":"KeyError","evalue":"'IPython'"}}`)}, fault.Unavailable, "KeyError 'IPython'"},
 		{"no JSON", kernels.Result{Status: ok, UserExpressions: answer("x")}, fault.Unavailable, "cannot be read"},
 		{"wrong types", kernels.Result{Status: ok, UserExpressions: answer(`{"variables":[{"name":7}]}`)}, fault.Unavailable, "cannot be read"},
