@@ -1,6 +1,12 @@
 package transport
 
-import "github.com/mark3labs/mcp-go/mcp"
+import (
+	"context"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
 
 // abilities are the capabilities of a client that this server makes use of, small enough to stand in its session id.
 type abilities byte
@@ -8,16 +14,39 @@ type abilities byte
 const (
 	asksByForm abilities = 1 << iota
 	asksByURL
+	showsApps
 )
 
-func abilitiesOf(c mcp.ClientCapabilities) (a abilities) {
-	if c.Elicitation == nil {
+const (
+	// AppsExtension is the name of MCP Apps (SEP-1865) among a client's, and a server's, extensions.
+	AppsExtension = "io.modelcontextprotocol/ui"
+	// AppType is the MIME type of the documents that its hosts show.
+	AppType = "text/html;profile=mcp-app"
+)
+
+// ShowsApps reports whether the client of the request that ctx belongs to shows the documents of MCP Apps.
+func ShowsApps(ctx context.Context) bool {
+	s, ok := server.ClientSessionFromContext(ctx).(*session)
+	return ok && abilitiesOf(s.GetClientCapabilities())&showsApps != 0
+}
+
+func abilitiesOf(c mcp.ClientCapabilities) abilities {
+	a := waysToAsk(c.Elicitation)
+	settings, _ := c.Extensions[AppsExtension].(map[string]any)
+	if types, _ := settings["mimeTypes"].([]any); slices.Contains(types, any(AppType)) {
+		a |= showsApps
+	}
+	return a
+}
+
+func waysToAsk(c *mcp.ElicitationCapability) (a abilities) {
+	if c == nil {
 		return 0
 	}
-	if c.Elicitation.URL != nil {
+	if c.URL != nil {
 		a |= asksByURL
 	}
-	if c.Elicitation.Form != nil || a == 0 { // one that names no way means forms
+	if c.Form != nil || a == 0 { // one that names no way means forms
 		a |= asksByForm
 	}
 	return a
@@ -25,15 +54,17 @@ func abilitiesOf(c mcp.ClientCapabilities) (a abilities) {
 
 // capabilities returns what a client with these abilities declared, as far as it is known.
 func (a abilities) capabilities() (c mcp.ClientCapabilities) {
-	if a == 0 {
-		return c
+	if a&(asksByForm|asksByURL) != 0 {
+		c.Elicitation = &mcp.ElicitationCapability{}
 	}
-	c.Elicitation = &mcp.ElicitationCapability{}
 	if a&asksByForm != 0 {
 		c.Elicitation.Form = &struct{}{}
 	}
 	if a&asksByURL != 0 {
 		c.Elicitation.URL = &struct{}{}
+	}
+	if a&showsApps != 0 {
+		c.Extensions = map[string]any{AppsExtension: map[string]any{"mimeTypes": []any{AppType}}}
 	}
 	return c
 }

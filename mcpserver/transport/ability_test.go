@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +54,37 @@ func TestAbilities(t *testing.T) {
 				t.Errorf("%s: %+v", name, c.GetClientCapabilities())
 			}
 		}
+	}
+}
+
+// In the handshake revisions a client says it once, and its session's id says it from then on; since, with each request.
+func TestShowsApps(t *testing.T) {
+	const kind = `{"mimeTypes":["` + AppType + `"]}`
+	for name, tt := range map[string]struct{ extensions, want string }{
+		"nothing":           {`{}`, "no apps"},
+		"apps":              {`{"` + AppsExtension + `":` + kind + `}`, "apps"},
+		"apps, and more":    {`{"x/y":{},"` + AppsExtension + `":{"mimeTypes":["text/html","` + AppType + `"]}}`, "apps"},
+		"of another kind":   {`{"` + AppsExtension + `":{"mimeTypes":["text/html"]}}`, "no apps"},
+		"no list":           {`{"` + AppsExtension + `":{"mimeTypes":"` + AppType + `"}}`, "no apps"},
+		"no settings":       {`{"` + AppsExtension + `":null}`, "no apps"},
+		"another extension": {`{"io.modelcontextprotocol/tasks":` + kind + `}`, "no apps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := asking(t)
+			w.mcp.AddTool(mcp.NewTool("shows"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				if ShowsApps(ctx) {
+					return mcp.NewToolResultText("apps"), nil
+				}
+				return mcp.NewToolResultText("no apps"), nil
+			})
+			handshaken, modern := w.able("ann", map[string]any{"extensions": json.RawMessage(tt.extensions)}), w.user("ann", stateless)
+			declared := strings.Replace(modern.toolCall(1, "shows", nil), `"`+mcp.MetaKeyClientCapabilities+`":{}`,
+				`"`+mcp.MetaKeyClientCapabilities+`":{"extensions":`+tt.extensions+`}`, 1)
+			for era, got := range map[string]answer{handshake: handshaken.post(handshaken.toolCall(1, "shows", nil)), stateless: modern.post(declared)} {
+				if got.last().text() != tt.want {
+					t.Errorf("%s: %s, want %q", era, got.body, tt.want)
+				}
+			}
+		})
 	}
 }
