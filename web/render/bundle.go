@@ -16,7 +16,8 @@ import (
 )
 
 // Page is where an output is shown. Raw and Frame are the addresses at which its forms are served, one MIME type as it is and the
-// document of FrameOf; Text is how the page shows a plain text, of which it may fold a part.
+// document of FrameOf; each may be empty, where a page has no way there, and Raw of a picture the picture itself, as a data: URL.
+// Text is how the page shows a plain text, of which it may fold a part.
 type Page interface {
 	Raw(mime string) string
 	Frame() string
@@ -40,10 +41,8 @@ func Bundle(out kernels.Output, page Page) template.HTML {
 	if made, ok := shownHTML(out, page); ok {
 		return made
 	}
-	for _, mime := range pictures {
-		if _, ok := out.Data[mime]; ok {
-			return picture(mime, out, page)
-		}
+	if made, ok := pictureForm(out, page); ok {
+		return made
 	}
 	if made, ok := textForm(out, page); ok {
 		return made
@@ -83,18 +82,16 @@ func shownHTML(out kernels.Output, page Page) (template.HTML, bool) {
 	if !needsFrame(out.Data) {
 		return "", false
 	}
-	if framed(out.Data) {
-		return template.HTML(frame(page.Frame())), true
+	if !framed(out.Data) {
+		source := textOf(out.Data["text/html"])
+		if made, ok := HTML(source); ok {
+			return made, strings.TrimSpace(source) != ""
+		}
 	}
-	source := textOf(out.Data["text/html"])
-	made, ok := HTML(source)
-	switch {
-	case !ok:
-		made = template.HTML(frame(page.Frame()))
-	case strings.TrimSpace(source) == "":
-		return "", false
+	if address := page.Frame(); address != "" {
+		return template.HTML(frame(address)), true
 	}
-	return made, true
+	return still(out, page), true
 }
 
 // textForm is the form of a bundle that is a text of some kind.
@@ -128,18 +125,36 @@ func chart(data map[string]json.RawMessage) string {
 	return ""
 }
 
-// picture is an image that opens when one clicks on it, and can be downloaded. What it shows is said by the text beside it.
+// pictureForm is the form of a bundle that is an image.
+func pictureForm(out kernels.Output, page Page) (template.HTML, bool) {
+	for _, mime := range pictures {
+		if _, ok := out.Data[mime]; ok {
+			return picture(mime, out, page), true
+		}
+	}
+	return "", false
+}
+
+// picture is an image that opens when one clicks on it, and can be downloaded; one that the page itself holds is shown, and no more.
+// What it shows is said by the text beside it.
 func picture(mime string, out kernels.Output, page Page) template.HTML {
 	if why := noPicture(mime, out.Data[mime]); why != "" {
 		return remark("This picture cannot be shown: " + why + ".")
 	}
 	address := html.EscapeString(page.Raw(mime))
+	if address == "" {
+		return remark("A picture that is too large to be shown here.")
+	}
 	alt, _ := clip(strings.TrimSpace(textOf(out.Data["text/plain"])), 200)
 	if alt == "" || strings.HasPrefix(alt, "<") {
 		alt = "Picture made by the cell"
 	}
-	return template.HTML(`<figure class="picture"><button type="button" class="enlarge" aria-label="Enlarge the picture"><img loading="lazy" decoding="async" alt="` +
-		html.EscapeString(alt) + `" src="` + address + `"` + measures(out.Metadata, mime) + `></button><a class="save" download href="` + address + `" aria-label="Download the picture">Download</a></figure>`)
+	image := ` decoding="async" alt="` + html.EscapeString(alt) + `" src="` + address + `"` + measures(out.Metadata, mime) + `>`
+	if strings.HasPrefix(address, "data:") {
+		return template.HTML(`<figure class="picture"><img` + image + `</figure>`)
+	}
+	return template.HTML(`<figure class="picture"><button type="button" class="enlarge" aria-label="Enlarge the picture"><img loading="lazy"` + image +
+		`</button><a class="save" download href="` + address + `" aria-label="Download the picture">Download</a></figure>`)
 }
 
 // maxPictureHead is how much of a picture's base64 is looked at, in bytes: whole groups of four.
@@ -216,7 +231,11 @@ func other(out kernels.Output, page Page) template.HTML {
 	b.WriteString(`<p class="remark">Nothing of this output can be shown here:`)
 	for _, mime := range mimes[:min(len(mimes), 20)] {
 		name, _ := clip(mime, 100)
-		b.WriteString(` <a download href="` + html.EscapeString(page.Raw(mime)) + `">` + html.EscapeString(name) + `</a> (` + words.Bytes(int64(len(out.Data[mime]))) + `)`)
+		made := html.EscapeString(name)
+		if address := page.Raw(mime); address != "" {
+			made = `<a download href="` + html.EscapeString(address) + `">` + made + `</a>`
+		}
+		b.WriteString(` ` + made + ` (` + words.Bytes(int64(len(out.Data[mime]))) + `)`)
 	}
 	return template.HTML(b.String() + `</p>`)
 }

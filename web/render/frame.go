@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"html"
+	"html/template"
 	"strings"
 
 	"cellblock/kernels"
@@ -108,4 +109,18 @@ func needsFrame(data map[string]json.RawMessage) bool {
 // frame is the place of a frame in the page. Its height comes when it has one.
 func frame(address string) string {
 	return `<iframe class="frame" sandbox="allow-scripts" loading="lazy" title="Interactive output" referrerpolicy="no-referrer" src="` + html.EscapeString(address) + `"></iframe>`
+}
+
+// still is what an output that needs a frame shows on a page that has none: a picture, or what is left of its HTML without scripts and
+// styles.
+func still(out kernels.Output, page Page) template.HTML {
+	if made, ok := pictureForm(out, page); ok {
+		return made
+	}
+	if !framed(out.Data) {
+		if made, ok := stripped(textOf(out.Data["text/html"])); ok {
+			return made
+		}
+	}
+	return remark("An interactive output, which only a page of the notebook can show.")
 }

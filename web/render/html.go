@@ -33,12 +33,27 @@ func HTML(source string) (template.HTML, bool) {
 	if len(source) > maxTable || !isSimple(source) {
 		return "", false
 	}
+	made, err := tablesOf(source)
+	return made, err == nil
+}
+
+// stripped is what is left of any HTML when nothing but simple elements is; false where that is no text.
+func stripped(source string) (template.HTML, bool) {
+	made, err := tablesOf(source)
+	if err != nil {
+		return "", false
+	}
+	root, err := html.Parse(strings.NewReader(string(made)))
+	return made, err == nil && strings.TrimSpace(contentOf(root)) != ""
+}
+
+func tablesOf(source string) (template.HTML, error) {
 	made, err := cleaned(tables, strings.ToValidUTF8(source, "\uFFFD"), func(n *html.Node) {
 		if n.DataAtom == atom.Table {
 			markColumns(n)
 		}
 	})
-	return `<div class="html" tabindex="0">` + made + `</div>`, err == nil
+	return `<div class="html" tabindex="0">` + made + `</div>`, err
 }
 
 // cleaned is what a policy leaves of HTML, with every element closed that was opened, and none that was not; marks add to its nodes.
