@@ -47,6 +47,8 @@ type need struct {
 // needs is the one table of what tools need, but for those that execute a language, whose scope carries its name.
 var needs = map[string]need{
 	getExecution:        {scope: ScopeRead, orLanguage: true}, // who may run a cell may read its result
+	showCell:            {scope: ScopeRead, orLanguage: true},
+	interruptCell:       {scope: ScopeManage},
 	"list_sessions":     {scope: ScopeRead},
 	"list_executions":   {scope: ScopeRead},
 	"inspect_variables": {scope: ScopeRead},
@@ -79,8 +81,11 @@ func needOf(tool string) (n need, known bool) {
 	return need{scope: language + executeSuffix}, ok && language != ""
 }
 
-// resourceScope returns what reading a resource needs, by its address or its template.
+// resourceScope returns what reading a resource needs, by its address or its template; empty: nothing.
 func resourceScope(uri string) string {
+	if uri == appURI {
+		return "" // it is the same for everybody, and has nothing of anybody's
+	}
 	_, part, _ := strings.Cut(strings.TrimPrefix(uri, uriPrefix+"/"), "/")
 	if strings.HasPrefix("/"+part, filesPath) {
 		return ScopeFilesRead
@@ -123,7 +128,7 @@ func (a *Access) Authorize(c transport.Call, has func(scope string) bool) error 
 			return auth.NeedsScope("the profile "+profile, scope)
 		}
 	case c.URI != "":
-		if scope := resourceScope(c.URI); !has(scope) {
+		if scope := resourceScope(c.URI); scope != "" && !has(scope) {
 			return auth.NeedsScope("reading this resource", scope)
 		}
 	}
@@ -175,6 +180,7 @@ func (s *service) filterList(ctx context.Context, _ any, _ *mcp.ListToolsRequest
 	for i, t := range result.Tools {
 		result.Tools[i] = s.filterProfiles(ctx, t)
 	}
+	result.Tools = s.forApps(ctx, result.Tools)
 }
 
 // filterTemplates takes from a list what the caller may not read.

@@ -50,6 +50,8 @@ type Config struct {
 	Audit *audit.Log
 	// Limiter bounds how often each owner calls. Nil: nothing does.
 	Limiter *Limiter
+	// App shows cells in the conversation, to clients that can show it. Nil: nothing does.
+	App *App
 	// Languages are those that get an execute tool, by their names in the manager's Runtimes; the first is explained at length.
 	// Nil means all of them, Python first.
 	Languages []string
@@ -128,5 +130,6 @@ func (s *service) server() *server.MCPServer {
 	}
 	s.addResources(srv, hooks)
 	s.addFileResources(srv, hooks)
+	s.addApp(srv, hooks)
 	return srv
 }

@@ -61,7 +61,7 @@ func (s *service) toolset(name string) []toolSpec {
 		for _, language := range s.Languages {
 			tools = append(tools, s.executeTool(language))
 		}
-		return append(tools, s.getTool(), s.interruptTool())
+		return append(append(tools, s.getTool(), s.interruptTool()), s.appToolSpecs()...)
 	case ToolsetSessions:
 		return []toolSpec{s.listTool(), s.listExecutionsTool(), s.variablesTool(), s.restartTool(), s.restoreTool(), s.closeTool(), s.listAllTool(), s.stopAnyTool(), s.showOwnerTool(), s.forgetTool()}
 	case ToolsetFiles:

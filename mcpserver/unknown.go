@@ -19,7 +19,9 @@ func (s *service) refuseUnknown(ctx context.Context, _ any, r *mcp.CallToolReque
 		return
 	}
 	err := fault.New(fault.Invalid, "there is no tool %q", clean(r.Params.Name))
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.access.tools)), func(tool string) bool { return s.refusal(ctx, tool) != nil })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.access.tools)), func(tool string) bool {
+		return s.refusal(ctx, tool) != nil || slices.Contains(appTools, tool)
+	})
 	var runs []string // a language's tool each
 	for _, language := range s.access.languages {
 		if tool := executePrefix + language; slices.Contains(names, tool) {
