@@ -80,7 +80,7 @@ func (b *block) view(ctx context.Context, info sessions.ExecutionInfo) cellView 
 	case crowdedOut:
 		view.Crowded = true
 	case tooMuch:
-		view.Unread = inNotebook("more of its output", b.id, info.Number)
+		view.Unread = s.inNotebook("more of its output")
 	}
 	return view
 }

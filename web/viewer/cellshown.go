@@ -30,8 +30,10 @@ var turnMarks = map[string]string{"stdout": "\x1b[0m", "stderr": "\x1b[0;33m"}
 type shown struct {
 	session            string
 	number, generation int
-	shift              int // what the session's numbers of cells are more than its kernel's
-	all                bool
+	shift              int             // what the session's numbers of cells are more than its kernel's
+	all                bool            // no text is folded
+	whole              map[string]bool // nor those of items with these keys
+	kept               *keeping        // of a page that fetches nothing; nil for the viewer's own
 	items              []*item
 	hidden, counted    int64 // items that are not shown, and how many of them were told by take
 	next               int   // where to read on
@@ -52,6 +54,7 @@ type item struct {
 	number, index int // of the output whose content it has
 	out           kernels.Output
 	made          template.HTML // instead of out, what is shown by its address
+	apart         bool          // out is read again when it is shown
 	text          *foldedText
 	mixed         string          // of a text of both streams, the one that wrote last; empty for a text of one
 	answer        *kernels.Output // to a prompt
@@ -127,7 +130,7 @@ func (s *shown) newText(n sessions.Numbered, kind string) *item {
 	}
 	it := s.put(n, kind)
 	if it != nil {
-		it.text, it.mixed = &foldedText{all: s.all}, mixed
+		it.text, it.mixed = &foldedText{all: s.unfolds(it)}, mixed
 	}
 	return it
 }
@@ -171,11 +174,18 @@ func (s *shown) put(n sessions.Numbered, kind string) *item {
 
 // fill gives an item the content of an output of some cell. What the page fetches by its address is not kept.
 func (s *shown) fill(it *item, out kernels.Output, number, index int) {
-	it.out, it.made, it.number, it.index = out, "", number, index
-	if render.ByAddress(out) {
-		it.out, it.made = kernels.Output{}, render.Bundle(out, s.place(number, index))
+	it.out, it.made, it.apart, it.number, it.index = out, "", false, number, index
+	switch {
+	case !render.ByAddress(out):
+	case s.kept != nil:
+		it.out, it.apart = kernels.Output{}, true
+	default:
+		it.out, it.made = kernels.Output{}, render.Bundle(out, s.pageOf(it, out))
 	}
 }
+
+// unfolds tells whether all of an item's text is shown.
+func (s *shown) unfolds(it *item) bool { return s.all || s.whole[it.Key] }
 
 // answer puts an answer behind the prompt that it is to.
 func (s *shown) answer(out kernels.Output) {
@@ -259,8 +269,16 @@ func (v itemView) Copies() bool {
 	return v.text != nil || v.Kind == "failed" || v.Kind == "display"
 }
 
-// views are all items of the cell.
+// views are all items of the cell, made.
 func (s *shown) views() (views []itemView) {
+	for _, it := range s.shownItems() {
+		views = append(views, itemView{it, s.html(it)})
+	}
+	return views
+}
+
+// shownItems are all items of the cell, with what is said behind them.
+func (s *shown) shownItems() []*item {
 	items := s.items
 	if s.hidden > 0 {
 		items = append(items[:len(items):len(items)], s.rest())
@@ -268,23 +286,23 @@ func (s *shown) views() (views []itemView) {
 	if s.advice.text != "" {
 		items = append(items[:len(items):len(items)], s.advice.item())
 	}
-	for _, it := range items {
-		views = append(views, itemView{it, s.html(it)})
-	}
-	return views
+	return items
 }
 
 // html is what an item shows.
 func (s *shown) html(it *item) template.HTML {
 	switch {
 	case it.Key == otherItems:
-		return inNotebook(words.Count(s.hidden, "more output")+" of this cell", s.session, s.number)
+		return s.inNotebook(words.Count(s.hidden, "more output") + " of this cell")
 	case it.Key == adviceKey:
 		return s.advice.html()
 	case it.made != "":
 		return it.made
+	case it.apart:
+		out, _ := s.kept.of.OutputAt(it.index)
+		return render.Bundle(out, s.pageOf(it, out))
 	case it.text != nil:
-		return it.text.html(textAddress(s.session, s.number))
+		return it.text.html(s.address(textAddress(s.session, s.number)))
 	case it.out.Notice != nil:
 		return remark(it.out.Notice.String())
 	case it.Kind == "asked":
@@ -292,7 +310,15 @@ func (s *shown) html(it *item) template.HTML {
 	case it.out.Error != nil:
 		return s.failed(*it.out.Error)
 	}
-	return render.Bundle(it.out, s.place(it.number, it.index))
+	return render.Bundle(it.out, s.pageOf(it, it.out))
+}
+
+// address is that of something of the session, by its path; empty where the page that shows the cell has no way there.
+func (s *shown) address(path string) string {
+	if s.kept != nil {
+		return s.kept.address(path)
+	}
+	return path
 }
 
 // failed is an error, with what the model is told to do about it.
@@ -323,8 +349,13 @@ type place struct {
 	all           bool // its text is not folded
 }
 
-func (s *shown) place(number, index int) place {
-	return place{session: s.session, number: number, index: index, all: s.all}
+// pageOf is where an item's output stands.
+func (s *shown) pageOf(it *item, out kernels.Output) render.Page {
+	at := place{session: s.session, number: it.number, index: it.index, all: s.unfolds(it)}
+	if s.kept != nil {
+		return keptPlace{at, s.kept, out}
+	}
+	return at
 }
 
 func (p place) base() string {

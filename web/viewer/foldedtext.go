@@ -105,16 +105,23 @@ func (t *foldedText) unfolded(address string) template.HTML {
 	return `<div class="unfolded" tabindex="0" role="group" aria-label="The text, unfolded">` + shown + `</div><button type="button" class="refold">Show less</button>`
 }
 
-// notShown says what is not shown, and where all text is.
+// notShown says what is not shown, and where all text is, if that is anywhere.
 func notShown(what, address string) template.HTML {
+	if address == "" {
+		return remark("… " + what + " not shown here …")
+	}
 	return template.HTML(`<p class="remark">… ` + template.HTMLEscapeString(what) + ` not shown here: <a href="` + template.HTMLEscapeString(address) +
 		`" download>download all text of the cell</a> …</p>`)
 }
 
 // inNotebook says what of a cell is not shown, be it text or pictures, and where it is.
-func inNotebook(what, session string, number int) template.HTML {
-	return template.HTML(`<p class="remark">… ` + template.HTMLEscapeString(what) + ` not shown here: <a href="` + template.HTMLEscapeString("/s/"+session+"/notebook") +
-		`" download>download the notebook</a>, which has pictures too and says what it leaves out, or <a href="` + template.HTMLEscapeString(textAddress(session, number)) +
+func (s *shown) inNotebook(what string) template.HTML {
+	notebook := s.address("/s/" + s.session + "/notebook")
+	if notebook == "" {
+		return notShown(what, "")
+	}
+	return template.HTML(`<p class="remark">… ` + template.HTMLEscapeString(what) + ` not shown here: <a href="` + template.HTMLEscapeString(notebook) +
+		`" download>download the notebook</a>, which has pictures too and says what it leaves out, or <a href="` + template.HTMLEscapeString(s.address(textAddress(s.session, s.number))) +
 		`" download>all text of the cell</a> …</p>`)
 }
 
