@@ -18,6 +18,7 @@ import (
 	"cellblock/sessions"
 	"cellblock/sessions/history"
 	"cellblock/web/metrics"
+	"cellblock/web/viewer"
 )
 
 // app is what serve and stdio have in common: kernels, sessions, tools.
@@ -52,6 +53,8 @@ type access struct {
 	limiter  *mcpserver.Limiter // nil: as often as they like
 	// listening is where callers come; nil: nowhere.
 	listening net.Addr
+	// base is where browsers reach the viewer; empty: there is none.
+	base string
 }
 
 func newApp(ctx context.Context, cfg *Config, logger *slog.Logger, who access) (*app, error) {
@@ -144,6 +147,7 @@ func (a *app) start(ctx context.Context, cfg *Config, who access) (err error) {
 	watched := a.sessions.Config()
 	watched.Profiles = cfg.watched()
 	a.mcp.Profiles = mcpserver.WatchProfiles(watched)
+	a.mcp.App = viewer.Conversation(viewer.ConversationConfig{Base: who.base, ErrorHint: a.mcp.ErrorHints(), PrintedHint: a.mcp.PrintedHints()})
 	a.access = mcpserver.NewAccess(a.mcp)
 	a.dispatcher = transport.NewDispatcher(mcpserver.New(a.mcp), a.logger)
 	a.recover(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -61,12 +62,15 @@ func runServe(cmd *cobra.Command) error {
 		return cannotListen(cfg, err)
 	}
 	logger := newLogger(cfg.Log)
-	a, err := newApp(graceful, cfg, logger, access{slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev()), listening: listener.Addr()})
+	base := publicBase(cfg, listener.Addr(), os.Hostname, logger)
+	a, err := newApp(graceful, cfg, logger, access{
+		slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev()), listening: listener.Addr(), base: base,
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	a.keep = cfg.OnShutdown != stopKernels
-	return errors.Join(a.serveHTTP(graceful, forced, cfg, env, listener), a.close(forced))
+	return errors.Join(a.serveHTTP(graceful, forced, cfg, env, base, listener), a.close(forced))
 }
 
 // cannotListen says of an address that is taken whether this data folder's own server has it.
@@ -91,8 +95,7 @@ func checkDevAddr(env auth.EnvConfig, cfg *Config) error {
 			auth.EnvIssuer)
 }
 
-func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig, listener net.Listener) error {
-	base := a.publicBase(cfg, listener.Addr(), os.Hostname)
+func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.EnvConfig, base string, listener net.Listener) error {
 	authority, tokenPath, err := a.openAuthority(graceful, env, cfg, base+"/mcp")
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -134,7 +137,7 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 
 // publicBase is the address by which clients know the server, without a path. An address of the listener that stands for
 // all of this machine is none that they could use, or that tokens could be meant for: then it is the machine's name.
-func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (string, error)) string {
+func publicBase(cfg *Config, listening net.Addr, hostname func() (string, error), logger *slog.Logger) string {
 	if cfg.PublicURL != "" {
 		return cfg.PublicURL
 	}
@@ -147,7 +150,7 @@ func (a *app) publicBase(cfg *Config, listening net.Addr, hostname func() (strin
 		name = "localhost"
 	}
 	base := fmt.Sprintf("%s://%s:%d", cfg.scheme(), name, at.Port)
-	a.logger.Warn("addr names no host; clients and tokens are told this machine's name. Set public_url if they use another",
+	logger.Warn("addr names no host; clients and tokens are told this machine's name. Set public_url if they use another",
 		"addr", listening.String(), "public_url", base)
 	return base
 }

@@ -35,8 +35,7 @@ func TestPublicBase(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		a := &app{logger: slog.New(slog.NewTextHandler(&log, nil))}
-		if got := a.publicBase(&Config{PublicURL: tt.public}, at, tt.hostname); got != tt.want {
+		if got := publicBase(&Config{PublicURL: tt.public}, at, tt.hostname, slog.New(slog.NewTextHandler(&log, nil))); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 		if warned := strings.Contains(log.String(), tt.want) && strings.Contains(log.String(), "public_url"); warned != tt.warns {
