@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -126,8 +127,8 @@ func (c conversation) shot(name string, width int64) {
 	c.do(chromedp.EmulateViewport(width, 900))
 	var picture []byte
 	c.do(chromedp.FullScreenshot(&picture, 100))
-	if dir := os.Getenv("CELLBLOCK_TEST_SHOTS"); dir != "" {
-		if err := os.WriteFile(dir+"/"+name+".png", picture, 0o644); err != nil {
+	if dir := os.Getenv(picturesDir); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, "conversation-"+name+".png"), picture, 0o644); err != nil {
 			c.t.Fatal(err)
 		}
 	}
