@@ -108,7 +108,7 @@ screenshots: setup ## every page of the viewer, light and dark, as on a desk and
 .PHONY: pictures
 pictures: setup ## the pictures of the README, into docs/pictures
 	@mkdir -p docs/pictures
-	CELLBLOCK_PICTURES=$(CURDIR)/docs/pictures CELLBLOCK_PICTURES_ONLY='sessions-light-desktop session-dark-desktop' go test -count=1 -run TestPictures ./e2e/browser
+	CELLBLOCK_PICTURES=$(CURDIR)/docs/pictures CELLBLOCK_PICTURES_ONLY='sessions-light-desktop session-dark-desktop conversation-light' go test -count=1 -run 'TestPictures|TestCellsInAConversation' ./e2e/browser
 
 .PHONY: bench
 bench: setup-bench build ## ours beside others', as ratios in one run; ROWS=pool,idle for some alone, QUICK=1, MARKDOWN=file, JSON=file

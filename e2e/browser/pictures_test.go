@@ -19,6 +19,12 @@ const picturesDir = "CELLBLOCK_PICTURES"
 // picturesOnly names those that are wanted, if not all.
 const picturesOnly = "CELLBLOCK_PICTURES_ONLY"
 
+// wanted tells whether somebody wants a picture.
+func wanted(name string) bool {
+	only := os.Getenv(picturesOnly)
+	return os.Getenv(picturesDir) != "" && (only == "" || slices.Contains(strings.Fields(only), name))
+}
+
 // looks are how each page is taken.
 var looks = []struct {
 	name, scheme  string
@@ -30,7 +36,7 @@ var looks = []struct {
 
 // TestPictures takes every page, light and dark, at the width of a desk and of a phone.
 func TestPictures(t *testing.T) {
-	dir, only := os.Getenv(picturesDir), os.Getenv(picturesOnly)
+	dir := os.Getenv(picturesDir)
 	if dir == "" {
 		return // they are for people to look at, and test nothing
 	}
@@ -55,7 +61,7 @@ func TestPictures(t *testing.T) {
 			tab        *tab
 			name, path string
 		}{{p, "sessions", "/"}, {p, "session", "/s/sales-analysis"}, {p, "server", "/server"}, {stranger, "signin", "/"}} {
-			if name := at.name + "-" + look.name; only == "" || slices.Contains(strings.Fields(only), name) {
+			if name := at.name + "-" + look.name; wanted(name) {
 				at.tab.take(filepath.Join(dir, name+".png"), at.path, look.scheme, look.width, look.height)
 			}
 		}
