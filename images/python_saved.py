@@ -369,7 +369,9 @@ def take(file, head):
             show_figures()
     except BaseException as error:  # what a user's class raises, too, or an interrupt
         why = f"{name_of(type(error))}: {error}"[:300]
-    shell().user_ns.update(values)
+    for name in names:
+        if name not in values:
+            shell().user_ns.pop(name, None)
     if lost and not values:
         why = next(iter(lost.values()))[:300]
     left = list(about_lost([n for n in names if n not in values], lost))
@@ -390,7 +392,8 @@ def read(file, names, values, lost):
     start = file.tell()
     with contextlib.suppress(Exception):
         return read_with(pickle.Unpickler(file), names, values)
-    values.clear()
+    while values:
+        shell().user_ns.pop(values.popitem()[0], None)
     file.seek(start)
     found, reading = {}, Careful(file)
     try:
@@ -404,9 +407,10 @@ def read(file, names, values, lost):
 
 
 def read_with(loading, names, values):
+    # What is read later may be made by functions that look up what was read before.
     go_where_it_was(loading.load())
     for name in names:
-        values[name] = loading.load()
+        values[name] = shell().user_ns[name] = loading.load()
     with contextlib.suppress(EOFError):  # which earlier versions did not save
         go_on_at_random(loading.load())
 
