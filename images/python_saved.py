@@ -394,6 +394,7 @@ def read(file, names, values, lost):
         return read_with(pickle.Unpickler(file), names, values)
     while values:
         shell().user_ns.pop(values.popitem()[0], None)
+    gc.collect()
     file.seek(start)
     found, reading = {}, Careful(file)
     try:

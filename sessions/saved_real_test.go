@@ -96,9 +96,11 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 	python := images.Python(kernelstest.Python.Argv[0])
 	m := newReal(t)
 	e := sessions.StartCell(t, m, sessions.Alice, sessions.Python("s", strings.Join([]string{
-		"import pathlib, shutil, sys, threading, numpy as np",
+		"import gc, pathlib, shutil, sys, threading, numpy as np",
 		"class Locked:\n    def __getstate__(self): return 1\n    def __setstate__(self, state): self.lock = threading.Lock()",
-		"locked = Locked()",
+		"class Ring:\n    def __init__(self): self.ring = self\n    def __setstate__(self, state): self.ring = self; sys.most = max(sys.most, rings())",
+		"def rings(): return sum(type(o).__name__ == 'Ring' for o in gc.get_objects())",
+		"locked, large, sys.most = Locked(), Ring(), 0",
 		"pathlib.Path('lib.py').write_text('class Gone: pass\\ndef make(x): return x\\nclass Made:\\n    def __reduce__(self): return make, (1,)\\n')",
 		"import lib",
 		"shared, before = [1], np.arange(2)",
@@ -110,11 +112,11 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 		"alias, behind = shared, np.arange(4)",
 		"def f(): return behind.sum(), alias is shared",
 		"eval(" + strconv.Quote(strings.ReplaceAll(python.Save, "{cell}", "1")) + ")",
-		"del shared, before, gone, box, ring, objects, made, Heir, Refuses, refuses, heir, alias, behind, f, Locked, locked, threading, sys.modules['lib']",
+		"del shared, before, gone, box, ring, objects, made, Heir, Refuses, refuses, heir, alias, behind, f, Locked, locked, large, threading, sys.modules['lib']; gc.collect(); sys.most, trial = 0, rings()",
 		"pathlib.Path('lib.py').write_text('def make(x): raise RuntimeError(\"not made\")')",
 		"told = eval(" + strconv.Quote(python.Load) + ").text",
 		"print(told)",
-		"print(locked.lock.locked())", // what is loaded sees what was loaded before
+		"print(locked.lock.locked(), sys.most - trial)", // what is loaded sees what was loaded before, and nothing is there twice
 		"print(shared, alias is shared, before, f(), Refuses.__name__, 'gone' in globals(), pathlib.Path('" + images.SavedFile + "').exists())",
 	}, "\n")))
 	if r := sessions.WaitFor(t, e); r.Error != nil {
@@ -124,7 +126,7 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 	for _, want := range []string{
 		`gone (AttributeError: Can't get attribute 'Gone' on <module 'lib'`, `"box (the same)", "ring (the same)", "objects (the same)"`,
 		`"made (RuntimeError: not made)", "Heir (Attr`, `"refuses (ValueError: no more)", "heir (Attr`, `"more": 0, "why": ""`,
-		"\nFalse\n[1] True [0 1] (6, True) Refuses False True\n",
+		"\nFalse 1\n[1] True [0 1] (6, True) Refuses False True\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
