@@ -20,10 +20,14 @@ class Careful(pickle._Unpickler):
         super().__init__(file)
         self.incomplete = {}  # by identity: what is there, but not as it was, and why
         self.why = ""  # the first thing failed of those that are read as one; others may only follow from that
+        self.failed = {}  # by identity: what was read as one in which something failed, and why
 
     def load(self):
         self.why = ""
-        return super().load()
+        value = super().load()
+        if self.why:
+            self.failed[id(value)] = self.why
+        return value
 
     def lost(self, error, args=()):
         self.why = self.why or f"{name_of(type(error))}: {error}"
@@ -85,19 +89,19 @@ class Careful(pickle._Unpickler):
     del among
 
 
-def lost_in(value, incomplete):
+def lost_in(value, reading):
     # Why it is not as it was; nothing where it is. Pickling meets all that it consists of.
     class Looking(type(pickler(Nowhere()))):
         def persistent_id(self, part):
             if type(part) is Lost:
                 raise Incomplete(part.why)
-            if id(part) in incomplete:
-                raise Incomplete(incomplete[id(part)][1])
+            if id(part) in reading.incomplete:
+                raise Incomplete(reading.incomplete[id(part)][1])
 
     try:
         Looking(Nowhere(), protocol=5).dump(value)
     except Incomplete as error:
         return str(error)
-    except Exception:
-        pass  # it cannot be pickled again, which is not asked
+    except Exception:  # what a user's class raises that misses something, or only because it cannot be pickled again
+        return reading.failed.get(id(value), "")
     return ""

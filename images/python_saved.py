@@ -401,7 +401,7 @@ def read(file, names, values, lost):
         read_with(reading, names, found)
     finally:
         for name, value in found.items():
-            if why := lost_in(value, reading.incomplete):
+            if why := lost_in(value, reading):
                 lost[name] = why
             else:
                 values[name] = value

@@ -108,11 +108,12 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 		"objects, made = np.array([gone, 1], dtype=object), lib.Made()",
 		"class Heir(lib.Gone): pass",
 		"class Refuses:\n    def __init__(self): self.much = 'x' * 200_000\n    def __getstate__(self): return {'much': self.much}\n    def __setstate__(self, state): raise ValueError('no more')",
-		"refuses, heir = Refuses(), Heir()",
+		"class Looks:\n    def __getstate__(self): return {'part': self.part, 'shared': self.part.shared}",
+		"refuses, heir, looks = Refuses(), Heir(), Looks(); looks.part = gone",
 		"alias, behind = shared, np.arange(4)",
 		"def f(): return behind.sum(), alias is shared",
 		"eval(" + strconv.Quote(strings.ReplaceAll(python.Save, "{cell}", "1")) + ")",
-		"del shared, before, gone, box, ring, objects, made, Heir, Refuses, refuses, heir, alias, behind, f, Locked, locked, large, threading, sys.modules['lib']; gc.collect(); sys.most, trial = 0, rings()",
+		"del shared, before, gone, box, ring, objects, made, Heir, Refuses, refuses, heir, Looks, looks, alias, behind, f, Locked, locked, large, threading, sys.modules['lib']; gc.collect(); sys.most, trial = 0, rings()",
 		"pathlib.Path('lib.py').write_text('def make(x): raise RuntimeError(\"not made\")')",
 		"told = eval(" + strconv.Quote(python.Load) + ").text",
 		"print(told)",
@@ -125,7 +126,7 @@ func TestRealVariablesAreBackButForThoseThatCannotBe(t *testing.T) {
 	text := printed(e)
 	for _, want := range []string{
 		`gone (AttributeError: Can't get attribute 'Gone' on <module 'lib'`, `"box (the same)", "ring (the same)", "objects (the same)"`,
-		`"made (RuntimeError: not made)", "Heir (Attr`, `"refuses (ValueError: no more)", "heir (Attr`, `"more": 0, "why": ""`,
+		`"made (RuntimeError: not made)", "Heir (Attr`, `"refuses (ValueError: no more)", "heir (Attr`, `"looks (the same)"`, `"more": 0, "why": ""`,
 		"\nFalse 1\n[1] True [0 1] (6, True) Refuses False True\n",
 	} {
 		if !strings.Contains(text, want) {
