@@ -70,9 +70,13 @@ class Bytes(io.BufferedIOBase):
         return True
 
     def write(self, data):
-        data = bytes(data)
+        data = memoryview(data)
         self.stream.write(self.decoder.decode(data))
-        return len(data)
+        return data.nbytes
+
+    def end(self):
+        # Half of a character is no part of what the next cell prints.
+        self.stream.write(self.decoder.decode(b"", True))
 
     def fileno(self):
         return self.stream.fileno()
@@ -117,6 +121,8 @@ def flush_what_is_open():
     for stream in redirected:
         if getattr(sys, stream.name, None) is not stream:
             flush_other(stream)
+        if "buffer" in vars(stream):
+            stream.buffer.end()
 
 
 def flush_other(own):
