@@ -242,6 +242,7 @@ def wait_for(child):
         pass  # where cells have a handler of SIGCHLD, it is theirs
     except BaseException:
         os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         raise
 
 
@@ -252,7 +253,7 @@ def aside(work):
         begun, begins = os.pipe()
         child = os.fork()
         if not child:
-            work()
+            return work()
         os.close(begins)
         if not select.select([begun], [], [], LONGEST_BEGINNING)[0]:
             os.kill(child, signal.SIGKILL)

@@ -139,12 +139,13 @@ func TestRealCheckpointThatNeverBegins(t *testing.T) {
 		"hangs = 'child'",
 		"threading.Timer(0.5, lambda: os.kill(kernel, signal.SIGINT)).start()",
 		"try:\n    eval(checkpoint)\nexcept KeyboardInterrupt:\n    print('interrupted', ended())",
+		"try:\n    os.waitpid(-1, os.WNOHANG)\nexcept ChildProcessError:\n    print('no child')",
 		"hangs = ''",
 		"print(eval(checkpoint).text)",
 		"while not os.path.exists('" + images.SavedFile + "'): time.sleep(0.01)",
 	}, "\n")))
 	r := sessions.WaitFor(t, e)
-	if want := `{"took": 0} 1` + "\ninterrupted 1\n" + `{"took": 60}` + "\n"; r.Error != nil || printed(e) != want {
+	if want := `{"took": 0} 1` + "\ninterrupted 1\nno child\n" + `{"took": 60}` + "\n"; r.Error != nil || printed(e) != want {
 		t.Errorf("%q, %+v", printed(e), r.Error)
 	}
 }
