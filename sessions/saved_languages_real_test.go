@@ -137,7 +137,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 	spec, folder := kernelstest.Node(t, "javascript")
 	f := newForgetful(t, spec, filepath.Join(folder, "kernelspecs", "javascript"), folder)
 	f.run(t, strings.Join([]string{
-		`fs.mkdirSync('sub'); fs.writeFileSync('sub/own.mjs', 'export const list = [1]; export default () => list.length')`,
+		`fs.mkdirSync('sub'); fs.writeFileSync('sub/own.mjs', 'export const list = [1]; export default () => list.length; String.prototype.loud = 1')`,
 		`process.chdir('sub'); process.env.MINE = '$(mine)'`,
 	}, "\n"))
 	f.run(t, strings.Join([]string{
@@ -156,7 +156,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		`const told = []; const proxy = new Proxy({}, { get() { told.push(1) }, ownKeys() { told.push(2); return [] } }), lazy = { get x() { told.push(3) } }`,
 		`Object.defineProperty(globalThis, 'got', { get() { told.push(4) }, configurable: true }); add.calls = undefined; delete add.calls; function counts() {}; counts.n = 1; function Heir() {}; Object.setPrototypeOf(Heir.prototype, Point.prototype)`,
 		`const { m } = { m() { return 1 } }, typed = Object.assign([...rows], { p }), open = fs.createReadStream('own.mjs'); function strict() { 'use strict' }`,
-		`function patch() {}; fs.patch = patch; Array.prototype.last = function last() {}`, `const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
+		`function patch() {}; fs.patch = patch; Array.prototype.last = function last() {}; Object.defineProperty(Set.prototype, 'size2', { get() { told.push(5) } })`, `const deep = {}; for (let at = deep, i = 0; i < 1e5; i++) at = at.next = {}`,
 	}, "\n"))
 	f.culled(t)
 	text, told := f.run(t, strings.Join([]string{
@@ -174,7 +174,7 @@ func TestRealVariablesOfJavaScriptAreBack(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	left := "Not back: Point (class), p (Point), points (Array: Point in it), api (Object: function in it), up (function: a closure), mine (function), " +
-		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), Heir (function), strict (function), got (accessor), Array.prototype.last (function), deep (Object), patch (it is not in fs), background"
+		"bound (function), proxy (Proxy), lazy (Object), m (function), typed (Array: Point in it), open (ReadStream), counts (function), Heir (function), strict (function), got (accessor), deep (Object), patch (it is not in fs), Array.prototype.last (function), Set.prototype.size2 (accessor), background"
 	if !strings.Contains(told, "its variables were saved. They are back") || !strings.Contains(told, left) {
 		t.Errorf("it is told %s", told)
 	}

@@ -46,7 +46,7 @@ export function save(modules) {
 
 function written(entries, left) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name, value]) => environment[name] !== value))
-  return v8.serialize({ folder: process.cwd(), env, entries, left })
+  return v8.serialize({ folder: process.cwd(), env, entries, left, added: extensions() })
 }
 
 // attempt returns what f does, or undefined if it throws.
@@ -73,13 +73,15 @@ function sorted(modules) {
     else left.push(label(name, value, from.why))
   }
   functions.close()
-  return { entries, left: [...left, ...extensions()] }
+  return { entries, left }
 }
 
-// extensions are labels of what cells have added to prototypes.
+// extensions are what cells, or modules that they have loaded, have added to prototypes: labels, by names.
 function extensions() {
-  return PROTOTYPES.flatMap(({ name, prototype, before }) => Object.getOwnPropertyNames(prototype).filter(key => !before.has(key))
-    .map(key => label(`${name}.${key}`, Object.getOwnPropertyDescriptor(prototype, key).value)))
+  return new Map(PROTOTYPES.flatMap(({ name, prototype, before }) => Object.getOwnPropertyNames(prototype).filter(key => !before.has(key)).map(key => {
+    const { get, value } = Object.getOwnPropertyDescriptor(prototype, key)
+    return [`${name}.${key}`, get ? `${name}.${key} (accessor)` : label(`${name}.${key}`, value)]
+  })))
 }
 
 function label(name, value, why = '') {
@@ -104,7 +106,7 @@ function partsOfModules(modules) {
 
 // load has what was saved back, and returns {back, left, more, why}. Remember is told the source of each function, by a name for tracebacks.
 export async function load(modules, remember) {
-  const { folder, env, entries, left } = taken()
+  const { folder, env, entries, left, added = [] } = taken()
   Object.assign(process.env, env)
   attempt(() => process.chdir(folder))
   modules.follow()
@@ -128,6 +130,8 @@ export async function load(modules, remember) {
       left.push(`${entry.name.slice(0, LONGEST)} (${String(error?.message).split('\n')[0].slice(0, LONGEST)})`)
     }
   }
+  const there = extensions()
+  for (const [name, text] of added) if (!there.has(name)) left.push(text)
   return { back, left: left.slice(0, MOST_TOLD), more: Math.max(0, left.length - MOST_TOLD), why: '' }
 }
 
