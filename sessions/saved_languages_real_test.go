@@ -193,12 +193,12 @@ setMethod("hello", "P", function(o) paste(o@name, x)); setMethod("+", signature(
 A <- setRefClass("A", fields = list(v = "numeric"), methods = list(up = function() { v <<- v + x; v })); a <- A$new(v = 1)
 con <- file("t.txt", "w"); held <- list(con = con); makeActiveBinding("active", function() stop("called"), globalenv()); delayedAssign("promise", stop("forced"))
 data(iris); deep <- NULL; for (i in 1:1e5) deep <- list(deep)
-lockBinding("one", globalenv()); Sys.setlocale("LC_TIME", if (Sys.getlocale("LC_TIME") == "C") "C.UTF-8" else "C"); time <- Sys.getlocale("LC_TIME")`)
+lockBinding("one", globalenv()); lockBinding(".hidden", globalenv()); Sys.setlocale("LC_TIME", if (Sys.getlocale("LC_TIME") == "C") "C.UTF-8" else "C"); time <- Sys.getlocale("LC_TIME")`)
 	f.culled(t)
 	text, told := f.run(t, `x <- 10
 cat(f(), up(), up2(), .hidden, identical(shared[[1]], e) && identical(shared[[2]], e), environment(fo)$k, basename(getwd()), getOption("own"), Sys.getenv("MINE"), attached, nrow(iris), "\n")
 cat(hello(p), hello(new("P", name = "bob")), p + p, a$up(), A$new(v = 5)$up(), a$copy()$up(), update(fit, . ~ . + hp)$rank, "package:splines" %in% search(), "\n")
-drawn <- runif(1); set.seed(7); cat(runif(4)[4] == drawn, exists("con"), exists("promise"), list.files("/workspace", all.files = TRUE, no.. = TRUE), bindingIsLocked("one", globalenv()), bindingIsLocked("x", globalenv()), Sys.getlocale("LC_TIME") == time, "\n")`)
+drawn <- runif(1); set.seed(7); cat(runif(4)[4] == drawn, exists("con"), exists("promise"), list.files("/workspace", all.files = TRUE, no.. = TRUE), bindingIsLocked("one", globalenv()) && bindingIsLocked(".hidden", globalenv()), bindingIsLocked("x", globalenv()), Sys.getlocale("LC_TIME") == time, "\n")`)
 	if want := "12 2 3 5 TRUE 3 sub o $(mine) 9 150 \nada 10 bob 10 sum 11 15 21 3 TRUE \nTRUE FALSE FALSE .cellblock-variables sub TRUE FALSE TRUE \n"; text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -96,7 +96,7 @@ state <- function(left) {
   data <- attached[!startsWith(attached, "package:")]
   list(
     left = as.character(left), options = options()[changed], environment = environment, folder = getwd(), libraries = .libPaths(), namespaces = loadedNamespaces(),
-    locale = locale()[locale() != BEGAN$locale], locked = Filter(function(name) bindingIsLocked(name, globalenv()), ls(globalenv())),
+    locale = locale()[locale() != BEGAN$locale], locked = Filter(function(name) bindingIsLocked(name, globalenv()), ls(globalenv(), all.names = TRUE)),
     attached = rev(attached), data = sapply(data, function(name) as.list(as.environment(name), all.names = TRUE), simplify = FALSE)
   )
 }
