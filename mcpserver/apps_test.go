@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"cellblock/audit"
 	"cellblock/mcpserver/transport"
 	"cellblock/sessions"
 )
@@ -273,24 +275,77 @@ func TestInterruptCell(t *testing.T) {
 	})
 }
 
-// Looks are counted and told of as readings are.
-func TestLooksAreCountedAndAudited(t *testing.T) {
+// Looks are counted, apart from what the model calls: however many pages a conversation has open, it goes on.
+func TestLooksAreCountedApart(t *testing.T) {
 	w, lines := auditedWorld(t, false)
 	w.service.Limiter = NewLimiter(1, 2)
 	w.withApp()
 	w.run("s", "print a")
-	for i, want := range []bool{false, true} {
+	for i, want := range []bool{false, false, true, true} {
 		if _, got := w.shownAt(map[string]any{"session_id": "s", "execution_id": 1}); got.isError != want {
 			t.Errorf("look %d: %s", i, got)
 		}
 	}
+	w.get("s", 1, nil).expect(t, false, "a")
+	if got := looksIn(lines()); got != "answered s 1, denied s 0" {
+		t.Errorf("%v", got)
+	}
+}
+
+// looksIn are the looks that an audit log tells of.
+func looksIn(lines []map[string]any) string {
 	var looks []string
-	for _, line := range lines() {
+	for _, line := range lines {
 		if line["tool"] == showCell {
-			looks = append(looks, line["event"].(string)+" "+line["session"].(string))
+			number, _ := line["execution"].(float64)
+			looks = append(looks, fmt.Sprintf("%v %v %v", line["event"], line["session"], number))
 		}
 	}
-	if strings.Join(looks, ", ") != "answered s, denied s" {
-		t.Errorf("%v", looks)
+	return strings.Join(looks, ", ")
+}
+
+// A page asks for news again and again: the audit log is told once who looks at which cell, and of each look that is refused.
+func TestLooksAreToldOnce(t *testing.T) {
+	w, lines := auditedWorld(t, false)
+	w.withApp()
+	w.run("s", "print a")
+	w.run("s", "print b")
+	alice := w.owner
+	for _, number := range []int{1, 1, 2, 1, 3, 3} {
+		w.shownAt(map[string]any{"session_id": "s", "execution_id": number})
+	}
+	w.owner = sessions.Owner{Subject: "mallory"}
+	w.shownAt(map[string]any{"session_id": "s", "execution_id": 1})
+	w.owner = alice
+	w.get("s", 1, nil)
+	w.get("s", 1, nil)
+	all := lines()
+	if got := looksIn(all); got != "answered s 1, answered s 2, answered s 0, answered s 0, answered s 0" {
+		t.Errorf("%v", got)
+	}
+	if n := len(slices.DeleteFunc(all, func(line map[string]any) bool { return line["tool"] != getExecution })); n != 2 {
+		t.Errorf("of 2 readings of the model's it is told %d", n)
+	}
+}
+
+func TestToldAgain(t *testing.T) {
+	var log lookLog
+	now, one := time.Now(), audit.Entry{Subject: "ann", Session: "s", Execution: 1}
+	elsewhere := one
+	elsewhere.Address = "192.0.2.1"
+	for i, tt := range []struct {
+		entry audit.Entry
+		after time.Duration
+		first bool
+	}{{one, 0, true}, {one, toldAgain - 1, false}, {elsewhere, toldAgain - 1, true}, {one, toldAgain, true}, {one, toldAgain + 1, false}} {
+		if log.first(tt.entry, now.Add(tt.after)) != tt.first {
+			t.Errorf("%d: not %v", i, tt.first)
+		}
+	}
+	for i := range 2 * maxTold {
+		log.first(audit.Entry{Execution: i}, now)
+	}
+	if len(log.looks) > maxTold {
+		t.Errorf("%d are remembered", len(log.looks))
 	}
 }

@@ -42,7 +42,9 @@ func (s *service) audited(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		result, err := next(ctx, r)
 		e.answer(result, err)
 		e.Seconds = time.Since(began).Seconds()
-		s.Audit.Append(e.Entry)
+		if e.Tool != showCell || e.Reason != "" || s.told.first(e.Entry, time.Now()) {
+			s.Audit.Append(e.Entry)
+		}
 		return result, err
 	}
 }

@@ -38,6 +38,14 @@ func NewLimiter(perMinute, burst int) *Limiter {
 	return &Limiter{perMinute: perMinute, burst: burst, buckets: map[sessions.Owner]*bucket{}, swept: time.Now()}
 }
 
+// another is a limiter of its own with the same bounds.
+func (l *Limiter) another() *Limiter {
+	if l == nil {
+		return nil
+	}
+	return NewLimiter(l.perMinute, l.burst)
+}
+
 // take counts a call, or returns how long the owner must wait for the next, and whether it is the first that is refused.
 func (l *Limiter) take(o sessions.Owner, now time.Time) (wait time.Duration, first bool) {
 	l.mu.Lock()
@@ -103,13 +111,17 @@ func (l *Limiter) Tells(o sessions.Owner) bool {
 }
 
 // limited refuses the calls of an owner who makes too many. It is a tool's error, and no status of HTTP, so that the model
-// reads how long to wait.
+// reads how long to wait. What pages look at is counted apart: however many of them a conversation has open, its model can call.
 func (s *service) limited(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	if s.Limiter == nil {
 		return next
 	}
 	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if err := s.excess(ctx, func(e *auditEntry) { e.describe(r) }); err != nil {
+		limiter := s.Limiter
+		if r.Params.Name == showCell {
+			limiter = s.looks
+		}
+		if err := s.excess(ctx, limiter, func(e *auditEntry) { e.describe(r) }); err != nil {
 			return toolError(err), nil
 		}
 		return next(ctx, r)
@@ -122,7 +134,7 @@ func (s *service) limitedResource(next server.ResourceHandlerFunc) server.Resour
 		return next
 	}
 	return func(ctx context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
-		if err := s.excess(ctx, func(e *auditEntry) { e.describeResource(r.Params.URI) }); err != nil {
+		if err := s.excess(ctx, s.Limiter, func(e *auditEntry) { e.describeResource(r.Params.URI) }); err != nil {
 			transport.Fail(ctx, err)
 			return nil, shown{err}
 		}
@@ -132,12 +144,12 @@ func (s *service) limitedResource(next server.ResourceHandlerFunc) server.Resour
 
 // excess counts a call, and returns an error for one that is too many. Of calls that are refused one after another the audit
 // log is told of the first.
-func (s *service) excess(ctx context.Context, describe func(*auditEntry)) error {
+func (s *service) excess(ctx context.Context, limiter *Limiter, describe func(*auditEntry)) error {
 	owner, err := s.Owner(ctx)
 	if err != nil {
 		return err
 	}
-	refused, first := s.Limiter.count(owner)
+	refused, first := limiter.count(owner)
 	if refused == nil {
 		return nil
 	}

@@ -64,6 +64,9 @@ type service struct {
 	// readOnly names the tools that change nothing.
 	readOnly map[string]bool
 	access   *Access
+	// looks bounds how often each owner's pages look at cells, and told is what the audit log has heard of that.
+	looks *Limiter
+	told  lookLog
 	// onHost tells whether kernels run in no images, and have the host's packages. A provisioner is asked once, when that is first wanted.
 	onHost func() bool
 	// notify sends a notification to the caller of a request.
@@ -111,6 +114,7 @@ func (cfg Config) languages() []string {
 
 func (s *service) server() *server.MCPServer {
 	s.access = s.newAccess()
+	s.looks = s.Limiter.another()
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterList)
 	hooks.AddBeforeCallTool(s.refuseUnknown)
