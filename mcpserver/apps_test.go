@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,14 +180,23 @@ func TestShowCellFindsARunningCell(t *testing.T) {
 			t.Errorf("in no session: %s", got)
 		}
 		const code = "print x\nsleep 60s"
-		for _, args := range []map[string]any{{"session_id": "later", "code": code}, {"code": code}} {
+		late := func(args map[string]any) string {
 			came := make(chan string)
 			go func() { came <- found(args) }()
 			time.Sleep(4 * time.Second)
-			w.execute("later", code, map[string]any{"wait_seconds": 0})
-			if got := <-came; got != "queued later+ 4s" && got != "running later+ 0s" && got != "queued later+ 0s" {
-				t.Errorf("%v: %s", args, got)
-			}
+			call := maps.Clone(args)
+			call["wait_seconds"] = 0
+			w.call("execute_python", call)
+			return <-came
+		}
+		if got := late(map[string]any{"session_id": "later", "code": code}); got != "queued later+ 4s" {
+			t.Errorf("in a session that it names: %s", got)
+		}
+		if got := found(map[string]any{"code": code}); got != "absent  10s" {
+			t.Errorf("another conversation's cell: %s", got)
+		}
+		if got := late(map[string]any{"code": code}); !regexp.MustCompile(`^queued \w+-\w+-\d+\+ 4s$`).MatchString(got) {
+			t.Errorf("in a session that is made for it: %s", got)
 		}
 		w.call("write_file", map[string]any{"session_id": "s", "path": "a.py", "content": "1"})
 		w.call(ExecuteFile, map[string]any{"session_id": "s", "path": "/workspace/a.py", "wait_seconds": 0})

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"cellblock/internal/fault"
+	"cellblock/internal/sessionid"
 	"cellblock/sessions"
 )
 
@@ -37,7 +38,7 @@ func (s *service) appToolSpecs() []toolSpec {
 		name: showCell, title: "Show a cell",
 		description: "For the page that shows a cell in the conversation: the cell as HTML, as soon as there is news.",
 		input: []mcp.ToolOption{
-			mcp.WithString("session_id", mcp.Description("Its session; without it, the cell is looked for in all")),
+			mcp.WithString("session_id", mcp.Description("Its session; without it, the cell is looked for in new ones")),
 			mcp.WithInteger("execution_id", mcp.Description("Its number; without it, the cell is one that has not ended, of this code or script")),
 			mcp.WithString("code", mcp.Description("Its code")), mcp.WithString("path", mcp.Description("The script that it runs")),
 			mcp.WithString("seen", mcp.Description("What the result before told; it is waited for something new")),
@@ -189,7 +190,8 @@ func (s *service) awaitCell(ctx context.Context, o sessions.Owner, id string, wa
 	}
 }
 
-// searched are the sessions in which a cell is looked for.
+// searched are the sessions in which a cell is looked for. A call that names none runs in one that is made for it: no other conversation's
+// cell is taken for its own because that has the same code.
 func (s *service) searched(ctx context.Context, o sessions.Owner, id string) (ids []string) {
 	if id != "" {
 		return []string{id}
@@ -198,8 +200,10 @@ func (s *service) searched(ctx context.Context, o sessions.Owner, id string) (id
 	if err != nil {
 		return nil
 	}
-	for _, info := range infos[:min(len(infos), maxSearchedSessions)] {
-		ids = append(ids, info.ID)
+	for _, info := range infos {
+		if sessionid.Minted(info.ID) && info.Executions == 1 && len(ids) < maxSearchedSessions {
+			ids = append(ids, info.ID)
+		}
 	}
 	return ids
 }
