@@ -91,8 +91,8 @@ func TestAppsAreListed(t *testing.T) {
 		var list struct {
 			Result struct {
 				Tools []struct {
-					Name string
-					Meta map[string]json.RawMessage `json:"_meta"`
+					Name, Description string
+					Meta              map[string]json.RawMessage `json:"_meta"`
 				}
 			}
 		}
@@ -104,6 +104,9 @@ func TestAppsAreListed(t *testing.T) {
 				showCell: `{"visibility":["app"]}`, interruptCell: `{"visibility":["app"]}`}[tool.Name]
 			if got := string(tool.Meta["ui"]); got != want {
 				t.Errorf("%s: %s has %s", version, tool.Name, got)
+			}
+			if strings.Contains(want, "visibility") && !strings.HasPrefix(tool.Description, "Not for models, which ") {
+				t.Errorf("a model that is told of %s after all reads %q", tool.Name, tool.Description)
 			}
 		}
 		if len(list.Result.Tools) != 17 {

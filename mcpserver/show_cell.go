@@ -36,7 +36,7 @@ func (s *service) appToolSpecs() []toolSpec {
 	}
 	return []toolSpec{{
 		name: showCell, title: "Show a cell",
-		description: "For the page that shows a cell in the conversation: the cell as HTML, as soon as there is news.",
+		description: "Not for models, which read a cell with " + getExecution + ". For the page that shows it in the conversation: the cell as HTML, as soon as there is news.",
 		input: []mcp.ToolOption{
 			mcp.WithString("session_id", mcp.Description("Its session; without it, the cell is looked for in new ones")),
 			mcp.WithInteger("execution_id", mcp.Description("Its number; without it, the cell is one that has not ended, of this code or script")),
@@ -48,7 +48,7 @@ func (s *service) appToolSpecs() []toolSpec {
 		readOnly: true, idempotent: true, handle: s.showCell,
 	}, {
 		name: interruptCell, title: "Interrupt a cell",
-		description: "For the page that shows a cell in the conversation: stop that cell, for its user.",
+		description: "Not for models, which stop a cell with interrupt_session. For the page that shows it in the conversation: its user stops it.",
 		input:       []mcp.ToolOption{sessionArgument(), executionArgument()},
 		destructive: true, idempotent: true, handle: s.interruptCell,
 	}}
