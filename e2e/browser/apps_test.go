@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,10 @@ const appPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-
 	"font-src 'self'; media-src 'self' data:; frame-src 'self'; object-src 'none'; base-uri 'self'"
 
 // conversation is a tab with a host of MCP Apps in it, the one of ext-apps, which calls the server with MCP's own client.
-type conversation struct{ *tab }
+type conversation struct {
+	*tab
+	looks *atomic.Int64 // that its pages have had at cells
+}
 
 // converse opens one, by a revision of MCP; empty: those with a handshake. Scopes are all where none is named.
 func (s *site) converse(t *testing.T, revision string, scopes ...string) conversation {
@@ -40,6 +44,7 @@ func (s *site) converse(t *testing.T, revision string, scopes ...string) convers
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := conversation{looks: &atomic.Int64{}}
 	mux := http.NewServeMux()
 	mux.Handle("GET /npm/", http.StripPrefix("/npm/", http.FileServer(http.Dir(node.Package()))))
 	mux.HandleFunc("GET /host", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "testdata/apps/host.html") })
@@ -53,6 +58,9 @@ func (s *site) converse(t *testing.T, revision string, scopes ...string) convers
 		if err != nil {
 			return // the tab has been closed
 		}
+		if bytes.Contains(message, []byte(`"show_cell"`)) {
+			c.looks.Add(1)
+		}
 		r.Body = io.NopCloser(bytes.NewReader(message)) // the proxy fails now and then where an answer comes before it has seen the body's end
 		proxy.ServeHTTP(w, r)
 	})
@@ -62,7 +70,7 @@ func (s *site) converse(t *testing.T, revision string, scopes ...string) convers
 	}))
 	t.Cleanup(host.Close)
 	t.Cleanup(sandbox.Close)
-	c := conversation{s.stranger(t)}
+	c.tab = s.stranger(t)
 	c.expects("favicon.ico", "status of 405", "status of 404") // the client asks for a stream, which there is none of
 	c.do(chromedp.EmulateViewport(700, 900), chromedp.Navigate(host.URL+"/host?sandbox="+url.QueryEscape(sandbox.URL)))
 	c.until(`window.host`)
@@ -248,9 +256,13 @@ func TestCellsInAnOldConversation(t *testing.T) {
 	c.says(first, "#status", "ok")
 	result := eval[map[string]any](c.tab, fmt.Sprintf(`host.cards[%d].told`, first))
 	args := map[string]any{"session_id": "old", "code": code}
+	before := c.looks.Load()
 	again := c.call("execute_python", args, map[string]any{"shown": result})
 	c.says(again, "#number", "[1]")
 	c.says(again, "#outputs", "kept")
+	if n := c.looks.Load() - before; n != 1 {
+		t.Errorf("it looks %d times", n)
+	}
 	plain := c.call("execute_python", args, map[string]any{"shown": result, "serverTools": false})
 	c.says(plain, "#code", "kept")
 	c.says(plain, "#outputs", "kept", "session old")
@@ -260,6 +272,49 @@ func TestCellsInAnOldConversation(t *testing.T) {
 	refused := c.call("execute_python", map[string]any{"session_id": "old", "code": "1", "profile": "none such"})
 	c.says(refused, "#status", "error")
 	c.says(refused, "#outputs", "none such")
+}
+
+// A call that was refused shows why, and not the cell of another call with the same code.
+func TestRefusedCallInAConversation(t *testing.T) {
+	c := shared(t).converse(t, "2026-07-28")
+	card := c.python("twin", "import time\nprint('the other')\ntime.sleep(4)")
+	c.says(card, "#outputs", "the other")
+	eval[any](c.tab, fmt.Sprintf(`host.cards[%d].bridge.sendToolResult({isError: true, content: [{type: 'text', text: 'Error: too many calls'}]})`, card))
+	c.says(card, "#status", "error")
+	if got := probe[string](c, card, "text", "#outputs, .cell-head"); !strings.Contains(got, "too many calls") || strings.Contains(got, "the other") || strings.Contains(got, "[1]") || strings.Contains(got, "Interrupt") {
+		t.Errorf("it shows %s", got)
+	}
+}
+
+// A text that is unfolded while its cell runs stays so when more comes.
+func TestUnfoldingWhatRuns(t *testing.T) {
+	c := shared(t).converse(t, "2026-07-28")
+	card := c.python("long", "import time\nfor i in range(300): print('line', i)\ntime.sleep(3)\nprint('more')\ntime.sleep(6)")
+	c.says(card, "#outputs .unfold", "Show all 300 lines")
+	for before := c.looks.Load(); c.looks.Load() == before; { // until it waits for news
+		c.says(card, "#outputs", "line 299")
+	}
+	probe[bool](c, card, "click", ".unfold")
+	c.says(card, "#outputs .unfolded", "line 150\n")
+	c.says(card, "#outputs", "more")
+	if probe[int](c, card, "count", ".unfolded") == 0 {
+		t.Error("it is folded again")
+	}
+}
+
+// A host that answers at once is not asked all the time.
+func TestImpatientHostOfAConversation(t *testing.T) {
+	c := shared(t).converse(t, "2026-07-28")
+	card := c.call("execute_python", map[string]any{"session_id": "never"}, map[string]any{"shown": map[string]any{"content": []any{}}})
+	took := eval[float64](c.tab, fmt.Sprintf(`new Promise((resolve) => {
+		const {bridge} = host.cards[%d], began = performance.now();
+		let n = 0;
+		bridge.oncalltool = async () => { if (++n === 4) resolve(performance.now() - began); return {content: [], structuredContent: {status: 'absent', items: []}}; };
+		bridge.sendToolInput({arguments: {session_id: 'never', code: '1'}});
+	})`, card))
+	if took < 1000 {
+		t.Errorf("it is asked four times in %v ms", took)
+	}
 }
 
 // Nothing that a cell is or shows runs in the page, even if it came past all that makes it harmless; and nobody but the host is heard.

@@ -47,7 +47,8 @@
     'ui/notifications/tool-result': (result) => {
       came = result;
       const {session_id, execution_id} = result._meta?.['cellblock/execution'] ?? {};
-      if (session_id && execution_id && host.can.serverTools) follow({session_id, execution_id}); else if (!cell.execution_id) showResult();
+      if (session_id && execution_id && host.can.serverTools) follow({session_id, execution_id});
+      else if (result.isError || !cell.execution_id) showResult(); // what was refused has no cell: one of the same code is another call's
     },
     'ui/notifications/tool-cancelled': ({reason}) => {
       if (cell.execution_id) return; // how it ends its server says
@@ -121,30 +122,35 @@
     at('session').hidden = !session;
   }
 
-  // follow shows a cell until nothing comes any more.
-  async function follow(which) {
+  const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
+
+  // follow shows a cell until nothing comes any more, and tells when it has drawn it first.
+  async function follow(which, drawn = () => {}) {
     if (!host.can.serverTools) return;
     const mine = ++turn, until = performance.now() + patience;
     if (which.execution_id !== cell.execution_id || which.session_id !== cell.session_id) cell = {};
+    if (!which.execution_id) await pause(soonest); // an old conversation's result comes right behind, and names the cell
     for (let failed = 0; mine === turn && !gone;) {
       try {
         const shown = await look(which, cell.seen);
         if (mine !== turn || gone) return;
         failed = 0;
         if (shown.status === 'absent') {
-          if (performance.now() > until) return;
-          continue; // it was waited for
+          if (performance.now() > until) return void say('stopped', 'nothing has come of it');
+          await pause(soonest);
+          continue;
         }
         which = {session_id: shown.session_id, execution_id: shown.execution_id};
         draw(shown);
+        drawn();
+        drawn = () => {};
         if (shown.ended) return;
       } catch (error) {
         if (mine !== turn || gone) return;
         if (came && !outputs.childElementCount) return void showResult();
-        if (++failed > 5) return void problem(`What the cell shows cannot be fetched: ${error.message}`);
+        if (++failed > 5) return void problem(`What the cell shows cannot be fetched: ${plain(error)}`);
       }
-      const pause = failed ? latest * failed : Math.min(latest, Math.max(soonest, (cell.seconds ?? 0) * 20)); // what has run for long is in no hurry
-      await new Promise((resolve) => setTimeout(resolve, pause));
+      await pause(failed ? latest * failed : Math.min(latest, Math.max(soonest, (cell.seconds ?? 0) * 20))); // what has run for long is in no hurry
     }
   }
 
@@ -219,7 +225,10 @@
   // showResult shows what the call has brought, where no more can be had.
   function showResult() {
     turn++;
+    cell = {};
     say(came.isError ? 'failed' : 'ok', came.isError ? 'error' : 'done');
+    for (const of of ['number', 'failure', 'interrupt', 'open']) at(of).hidden = true;
+    at('took').textContent = '';
     outputs.replaceChildren(...(came.content ?? []).map((block) => {
       const item = Object.assign(document.createElement('div'), {className: 'item'});
       if (block.type === 'text') item.append(Object.assign(document.createElement('pre'), {textContent: block.text}));
@@ -233,6 +242,8 @@
     }));
     measure();
   }
+
+  const plain = (error) => error.message.replace(/^Error: /, '');
 
   function problem(text) {
     const line = at('problem') ?? Object.assign(document.createElement('p'), {id: 'problem', className: 'problem', role: 'alert'});
@@ -252,14 +263,14 @@
   const follows = async (link) => {
     if (/^(https?|mailto):/i.test(link ?? '') && host.can.openLinks) await ask('ui/open-link', {url: link}).catch(() => {});
   };
-  const fold = async (key, open) => {
+  // The rest of a text comes as what is new does, so that no answer that was asked for before folds it again.
+  const fold = (key, open) => {
     if (open) unfolded.add(key); else unfolded.delete(key);
-    const which = {session_id: cell.session_id, execution_id: cell.execution_id};
-    const shown = await look(which).catch(() => undefined);
-    if (shown && shown.execution_id === cell.execution_id) {
-      draw(shown);
+    const {session_id, execution_id} = cell;
+    cell.seen = '';
+    follow({session_id, execution_id}, () => {
       [...outputs.children].find((e) => e.dataset.key === key)?.querySelector('.unfold, .refold')?.focus({preventScroll: true});
-    }
+    });
   };
   addEventListener('click', (event) => {
     const {target} = event;
@@ -285,12 +296,12 @@
       if (isError) throw new Error(content?.find((block) => block.type === 'text')?.text ?? 'The cell could not be interrupted.');
     } catch (error) {
       at('interrupt').disabled = false;
-      problem(error.message.replace(/^Error: /, ''));
+      problem(plain(error));
     }
   });
 
   if (window.parent === window) {
-    say('stopped', 'This page belongs into a conversation.');
+    say('stopped', 'This page belongs in a conversation.');
     return;
   }
   ask('ui/initialize', {
