@@ -73,8 +73,9 @@ func logRequests(logger *slog.Logger, next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
 			level, info := slog.LevelInfo, request.FromContext(r.Context())
-			if r.URL.Path == healthPath || r.URL.Path == readyPath {
-				level = slog.LevelDebug // asked by machines, all day
+			switch askedFor(r.URL.Path) {
+			case "health", "assets": // asked by machines, all day, and dozens for a page
+				level = slog.LevelDebug
 			}
 			logger.Log(r.Context(), level, "request", "request", info.ID, "client", info.Address, "method", clip(r.Method, 16), "path", clip(r.URL.Path, 200), "status", rec.status,
 				"duration", time.Since(began).Round(time.Microsecond), "subject", *subject)

@@ -229,5 +229,6 @@ func (a *app) release() error {
 	if a.history != nil {
 		err = errors.Join(err, a.history.Close())
 	}
+	removeAddress(a.slot.dataDir, a.slot.name) // with the slot, and no sooner: see awaitStopping
 	return errors.Join(err, a.slot.release())
 }

@@ -62,6 +62,7 @@ func runServe(cmd *cobra.Command) error {
 		return cannotListen(cfg, err)
 	}
 	logger := newLogger(cfg.Log)
+	awaitStopping(graceful, cfg.DataDir, cfg.localURL(listener.Addr()), logger)
 	base := publicBase(cfg, listener.Addr(), os.Hostname, logger)
 	a, err := newApp(graceful, cfg, logger, access{
 		slot: serveSlot, owner: tokenOwner, allowed: tokenAllows, operator: operates(env.Dev()), limiter: cfg.limiter(env.Dev()), listening: listener.Addr(), base: base,
@@ -124,7 +125,6 @@ func (a *app) serveHTTP(graceful, forced context.Context, cfg *Config, env auth.
 	if err := leaveAddress(cfg.DataDir, a.slot.name, cfg.localURL(listener.Addr())); err != nil {
 		a.logger.Warn("commands will not find this server by its data folder", "error", err)
 	}
-	defer removeAddress(cfg.DataDir, a.slot.name)
 	fmt.Fprintln(os.Stderr, a.browserLine(cfg, tokenPath, base))
 	fmt.Fprintln(os.Stderr, readyLine(base, a.backend.where, tokenPath, env.Issuer))
 	warnOfNoKeys(authority, a.logger)

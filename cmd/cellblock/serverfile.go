@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -79,6 +80,22 @@ func warnOfOthers(dataDir, slot string, logger *slog.Logger) {
 	for _, other := range otherServers(dataDir, slot) {
 		logger.Warn("another server uses this data folder; it keeps its sessions, and commands go to this one", "data_dir", dataDir, "other", other.URL,
 			"hint", "Stop one of them, give this one its own --data-dir, or reach the other with --url "+other.URL)
+	}
+}
+
+// stopPatience is how long a server waits for the end of one that is being stopped: somewhat longer than that takes.
+const stopPatience = 30 * time.Second
+
+// awaitStopping waits for the end of a server of the data folder whose address is this one's by now: it listens no more, because it is
+// being stopped. Its sessions are for this one, which beside it would be one of two servers, and would not look for them again.
+func awaitStopping(ctx context.Context, dataDir, url string, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	for _, other := range otherServers(dataDir, "") {
+		if other.URL == url {
+			logger.Info("a server of this data folder is being stopped; its end is waited for", "data_dir", dataDir)
+			awaitSlot(ctx, dataDir, other.Slot)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"cellblock/internal/fault"
 )
@@ -139,5 +140,41 @@ func TestLocalURL(t *testing.T) {
 		if got := localURL("http", addr); got != want {
 			t.Errorf("%s: %s", at, got)
 		}
+	}
+}
+
+// A server that has the address of one that still holds its place waits for that one's end: it is being stopped. It waits for no other.
+func TestServerWaitsForTheEndOfTheOneBeforeIt(t *testing.T) {
+	dir, logger := t.TempDir(), slog.New(slog.DiscardHandler)
+	before, err := takeSlot(dir, serveSlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "http://127.0.0.1:8787/mcp"
+	if err := leaveAddress(dir, before.name, here); err != nil {
+		t.Fatal(err)
+	}
+	awaitStopping(t.Context(), dir, "http://127.0.0.1:8788/mcp", logger) // one that lives
+	ended := make(chan *slot)
+	go func() {
+		awaitStopping(t.Context(), dir, here, logger)
+		next, err := takeSlot(dir, serveSlot)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- next
+	}()
+	select {
+	case next := <-ended:
+		t.Fatalf("it took %s while the other one was stopping", next.name)
+	case <-time.After(200 * time.Millisecond):
+	}
+	if err := before.release(); err != nil {
+		t.Fatal(err)
+	}
+	next := <-ended
+	defer next.release()
+	if next.name != before.name {
+		t.Errorf("it took %s", next.name)
 	}
 }

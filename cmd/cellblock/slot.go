@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -28,8 +30,8 @@ const (
 
 // slot is this process's place among those that use the data folder.
 type slot struct {
-	name string
-	lock *flock.Flock
+	dataDir, name string
+	lock          *flock.Flock
 }
 
 // takeSlot takes a slot of a kind: a command has its own, so that none goes on with the kernels of another that is to be
@@ -50,7 +52,7 @@ func takeSlot(dataDir, kind string) (*slot, error) {
 			return nil, fault.New(fault.Unavailable, "locking in the data folder: %w", err).
 				WithHint("Choose a folder on a local disk: --data-dir.")
 		case free:
-			return &slot{name: name, lock: lock}, nil
+			return &slot{dataDir: dataDir, name: name, lock: lock}, nil
 		}
 	}
 	return nil, fault.New(fault.Busy, "%d processes use the data folder %s", maxSlots, dataDir).
@@ -68,6 +70,15 @@ func slotTaken(dataDir, name string) bool {
 		_ = lock.Close()
 	}
 	return !free && !errors.Is(err, fs.ErrNotExist)
+}
+
+// awaitSlot returns when no process has a slot, or ctx has ended.
+func awaitSlot(ctx context.Context, dataDir, name string) {
+	lock := flock.New(filepath.Join(dataDir, "slots", filepath.Base(name)), flock.SetFlag(os.O_RDWR))
+	const again = 50 * time.Millisecond
+	if free, _ := lock.TryLockContext(ctx, again); free {
+		_ = lock.Close()
+	}
 }
 
 // release lets another process have the slot.
