@@ -154,30 +154,30 @@ func TestCellsInAConversation(t *testing.T) {
 	for _, revision := range []string{"", "2026-07-28"} {
 		t.Run("revision"+revision, func(t *testing.T) {
 			c := s.converse(t, revision)
-			card := c.python("sales", "import time\nprint('first')\ntime.sleep(3)\nprint('second')")
+			card := c.python("sales", "import time\nfor epoch in range(3):\n    print('epoch', epoch)\n    time.sleep(1)")
 			c.says(card, "#code", "import time")
-			c.says(card, "#outputs", "first") // while it runs
+			c.says(card, "#outputs", "epoch 0") // while it runs
 			if got := probe[string](c, card, "text", "#status"); got != "running" {
 				t.Errorf("its state is %q", got)
 			}
 			if probe[int](c, card, "count", "#code .hl-kn") == 0 {
 				t.Errorf("the code has no colours: %s", probe[string](c, card, "html", "#code"))
 			}
-			c.says(card, "#outputs", "first\nsecond")
+			c.says(card, "#outputs", "epoch 0\nepoch 1\nepoch 2")
 			c.says(card, "#status", "ok")
 			c.says(card, "#number", "[1]")
 			if got := probe[int](c, card, "visible", "#interrupt"); got != 0 {
 				t.Error("what has ended can be interrupted")
 			}
 
-			table := c.python("sales", "open('job.py', 'w').write('print(\"done by a script\")')\nimport pandas as pd\nprint('rows')\npd.DataFrame({'city': ['Ghent', 'Lyon', 'Turin'], 'orders': [1200, 87, 410], 'share': [0.707, 0.051, 0.242]})")
+			table := c.python("sales", "import pandas as pd\norders = pd.DataFrame({'city': ['Ghent', 'Lyon', 'Turin'],\n                       'orders': [1200, 87, 410],\n                       'share': [0.707, 0.051, 0.242]})\norders")
 			c.says(table, "#outputs table", "Ghent", "0.707")
 			picture := c.python("sales", plot)
 			c.says(picture, "#status", "ok")
 			if got := probe[int](c, picture, "natural", ".picture img"); got < 400 {
 				t.Errorf("the picture is %d pixels wide", got)
 			}
-			failed := c.python("sales", "def half(x):\n    return x / 0\n\nhalf(3)")
+			failed := c.python("sales", "open('job.py', 'w').write('print(\"done by a script\")')\ndef half(x):\n    return x / 0\n\nhalf(3)")
 			c.says(failed, "#status", "error")
 			c.says(failed, "#outputs .failed", "ZeroDivisionError", "division by zero")
 			last := c.call("execute_file", map[string]any{"session_id": "sales", "path": "job.py"})
