@@ -27,13 +27,17 @@ function marked(node, text) {
   return ranges;
 }
 
-const inCell = (cell, text) => [...cell.querySelectorAll('.code, .outputs')].flatMap((part) => marked(part, text));
+const partsOf = (cell) => [...cell.querySelectorAll('.code, .outputs')];
+
+// has tells whether a text stands in a node, also where its parts have colours of their own.
+const has = (node, text) => node.textContent.toLowerCase().includes(text);
 
 // unfoldFor unfolds the output of a cell in which the text is, if it stands nowhere else there. What was unfolded for nothing is folded again.
 async function unfoldFor(cell, text) {
+  if (partsOf(cell).some((part) => has(part, text))) return;
   for (const item of cell.querySelectorAll('.item:has(> .unfold)')) {
     await unfold(item, `/s/${id}/cells`);
-    if (marked(item, text).length > 0) return;
+    if (has(item, text)) return;
     await refold(item, `/s/${id}/cells`);
   }
 }
@@ -55,9 +59,9 @@ async function show() {
   const left = () => found[at] !== n || sought.toLowerCase() !== text;
   if (left()) return;
   const cell = document.getElementById(`c${n}`);
-  if (cell && inCell(cell, text).length === 0) await unfoldFor(cell, text);
+  if (cell) await unfoldFor(cell, text);
   if (left()) return;
-  const ranges = cell ? inCell(cell, text) : [];
+  const ranges = cell ? partsOf(cell).flatMap((part) => marked(part, text)) : [];
   globalThis.CSS?.highlights?.set('found', new Highlight(...ranges));
   if (ranges.length > 0) reveal(ranges[0]);
 }
