@@ -279,3 +279,25 @@ func TestFilesDroppedOneAfterTheOther(t *testing.T) {
 		t.Errorf("what is there: %s", text)
 	}
 }
+
+// Where nobody can say whether a file is there, one that is dropped replaces none, and who dropped it is told.
+func TestFilesDroppedWhileNothingIsListed(t *testing.T) {
+	s := shared(t)
+	c := s.mcp(t)
+	s.python(t, c, "unlisted", "open('a.txt', 'w').write('a cell')")
+	p := s.signIn(t)
+	p.desk("unlisted")
+	p.click("#tab-files")
+	p.untilText("#folder", "a.txt")
+	eval[bool](p, `(() => {
+		const {fetch} = globalThis;
+		globalThis.fetch = (path, options) => (String(path).includes('/files?') ? Promise.reject(new TypeError()) : fetch(path, options));
+		const dropped = new DataTransfer();
+		dropped.items.add(new File(['a person'], 'a.txt'));
+		return document.querySelector('#panel-files').dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
+	})()`)
+	p.untilText(".toast", "The server cannot be reached.")
+	if text := s.python(t, c, "unlisted", "open('a.txt').read()").Text; !strings.Contains(text, "a cell") {
+		t.Errorf("what is there: %s", text)
+	}
+}

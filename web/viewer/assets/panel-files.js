@@ -48,7 +48,7 @@ class Files extends Part {
   // take lets files be brought, by the button and by dropping them.
   take(panel) {
     const uploads = new Uploads(this.id, document.getElementById('uploads'), Math.min(1 << 20, Number(panel.dataset.part)));
-    const bring = (list) => this.bring(uploads, [...list]);
+    const bring = (list) => attempt(() => this.bring(uploads, [...list]));
     const input = document.getElementById('upload');
     input.addEventListener('change', () => {
       bring(input.files);
@@ -70,11 +70,11 @@ class Files extends Part {
   }
 
   // bring uploads files. Those that would replace others do so when somebody says so: what a cell has written since the files were listed
-  // counts, too, and what has been dropped before and is not there yet.
+  // counts, too, and what has been dropped before and is not there yet. While nobody can say what is there, nothing is uploaded.
   async bring(uploads, list) {
     const into = this.at === '.' ? '' : `${this.at}/`;
-    await this.load();
-    const there = new Set([...this.into.querySelectorAll('li[data-name]')].map((row) => row.dataset.name));
+    const now = fragment(await (await send(this.address())).text()); // the panel may list another folder by then
+    const there = new Set([...now.querySelectorAll('li[data-name]')].map((row) => row.dataset.name));
     for (const path of this.coming) if (path.startsWith(into)) there.add(path.slice(into.length));
     const same = list.filter((file) => there.has(file.name)).map((file) => file.name);
     if (same.length > 0 && !await confirm('Replace?', `${same.join(', ')} ${same.length === 1 ? 'is' : 'are'} there already.`, 'Replace')) return;
