@@ -114,7 +114,10 @@ func (b *block) divide(ctx context.Context, view *cellView) {
 			view.Why = g.Why
 		}
 	}
-	if info, _, err := b.v.describe(ctx, b.owner, b.id); err == nil && info.Back && info.Generation == view.Generation && view.Saved() {
+	if !view.Saved() {
+		return
+	}
+	if info, _, err := b.v.describe(ctx, b.owner, b.id); err == nil && info.Back && info.Generation == view.Generation {
 		view.Back = backText(info.NotBack)
 	}
 }
