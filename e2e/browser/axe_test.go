@@ -56,6 +56,7 @@ func (p *tab) accessibleOnAPhone(scheme, axe string) {
 	p.do(chromedp.EmulateViewport(390, 844))
 	p.open("/s/seen")
 	p.until("document.querySelector('#panel-fold')?.getAttribute('aria-expanded') === 'false'")
+	p.until("document.documentElement.scrollHeight - innerHeight - scrollY < 2 && scrollY > 500") // else the tabs go from under the mouse
 	for _, part := range []string{"variables", "files", "resources", "details"} {
 		p.click("#tab-" + part)
 		p.until("document.querySelector('#tab-" + part + "').getAttribute('aria-selected') === 'true'")
