@@ -45,7 +45,7 @@ var missingFolder = regexp.MustCompile(`^Cannot save file into a non-existent di
 // written, so that it is the folder which is not there.
 var (
 	unmade = regexp.MustCompile(`^(?:\[Errno 2\] No such file or directory: |ENOENT: no such file or directory, \w+ )'([^'\n]+)/[^/'\n]+'$`)
-	writes = regexp.MustCompile(`(?m)^-+> *\d+ .*(?:\bopen\([^\n]*['"][wxa][bt+]{0,2}['"]|\b(?:savefig|write_text|write_bytes|mkdir|(?:writeFile|appendFile|mkdir)Sync|writeFile|appendFile)\()`)
+	writes = regexp.MustCompile(`(?m)^-+> *\d+ .*(?:\bopen\((?:[^\n]*, *)?(?:mode *= *)?['"][wxa][bt+]{0,2}['"] *[,)]|\b(?:savefig|write_text|write_bytes|mkdir|(?:writeFile|appendFile|mkdir)Sync|writeFile|appendFile)\()`)
 )
 
 // missingPackage is what Node says of a package, and not of a file, that it cannot find.
