@@ -101,11 +101,11 @@ func (b bounds) folderHint(folder string, python bool) string {
 }
 
 // overQuota, diskFull and tooLarge are what programs say that could not write for lack of room, in Node in small letters. It stands behind
-// a colon or a number, and little stands behind it: a sentence about a full disk tells of no failure.
+// a colon or a number, in HDF5 in quotes behind what it is, and little stands behind it: a sentence about a full disk tells of no failure.
 var overQuota, diskFull, tooLarge = unwritten("disk quota exceeded"), unwritten("no space left on device"), unwritten("file too large")
 
 func unwritten(why string) *regexp.Regexp {
-	return regexp.MustCompile(`(?mi)[\]:] ` + why + `(?:\r?$|\\n|, |: ['"/]| \(os error )`)
+	return regexp.MustCompile(`(?mi)(?:[\]:] |error message = ')` + why + `(?:\r?$|\\n|'?, |: ['"/]| \(os error )`)
 }
 
 // spaceHint says what to do where a text tells that something could not be written for lack of room. XFS calls a quota that

@@ -39,6 +39,7 @@ func TestHintOfPrintedRoom(t *testing.T) {
 		"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device":                                  true,
 		"OSError: [Errno 28] No space left on device: 'x.csv'\nafter":                                                              true,
 		"CompletedProcess(args='tar', stderr='tar: x: Cannot write: No space left on device\\n')":                                  true,
+		"(file write failed: errno = 28, error message = 'No space left on device', buf = 0x1)":                                    true,
 		"write: No space left on device (os error 28)":                                                                             true,
 		"[stderr] dd: writing to 'x': Disk quota exceeded":                                                                         true,
 		"The server said: No space left on device since Monday.":                                                                   false,
