@@ -38,11 +38,14 @@ func leaveAddress(dataDir, slot, url string) error {
 
 // removeAddress takes a server out of the file. Left behind it does not count, so that failing is no harm.
 func removeAddress(dataDir, slot string) {
+	if serverAddress(dataDir, slot) == "" {
+		return // a client's own process, say
+	}
 	if others := otherServers(dataDir, slot); len(others) > 0 {
 		_ = writeServerFile(dataDir, others)
-	} else if f, ok := readServerFile(dataDir); ok && f.Slot == slot {
-		_ = os.Remove(serverFilePath(dataDir))
+		return
 	}
+	_ = os.Remove(serverFilePath(dataDir))
 }
 
 // otherServers are those of the file that run, but for the one in a slot.
