@@ -41,6 +41,9 @@ func (s *session) meet() {
 	defer cancel()
 	if s.adopt(ctx) {
 		s.cameUp()
+		if s.saved {
+			s.loadVariables()
+		}
 		return
 	}
 	s.notLaunched()

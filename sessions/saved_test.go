@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,17 +223,24 @@ func TestSavedVariablesOutliveTheServer(t *testing.T) {
 		"stopped":                    func(l *life, m *sessions.Manager) { l.stop(m) },
 		"stopped, and a kernel less": func(l *life, m *sessions.Manager) { l.stop(m); l.failOnce() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t)
-				m, _ := l.start(saving(allBack))
-				savedCell(t, m, "x")
-				end(l, m)
-				m, _ = l.start(saving(allBack))
-				defer m.Shutdown(context.Background())
-				tells(t, savedCell(t, m, "x").Preamble(), "variables were saved", "They are back")
+		for pool := range 2 {
+			t.Run(fmt.Sprintf("%s, %d in the pool", name, pool), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLife(t)
+					m, _ := l.start(saving(allBack))
+					savedCell(t, m, "x")
+					end(l, m)
+					m, _ = l.start(saving(allBack), func(c *sessions.Config) { c.PoolSize = pool })
+					defer m.Shutdown(context.Background())
+					m.StartPool()
+					time.Sleep(time.Minute)
+					if ready := m.Stats().Pool.Ready["python"]; ready != pool {
+						t.Fatalf("%d kernels are ready", ready)
+					}
+					tells(t, savedCell(t, m, "x").Preamble(), "variables were saved", "They are back")
+				})
 			})
-		})
+		}
 	}
 }
 
