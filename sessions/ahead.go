@@ -40,10 +40,6 @@ func (s *session) meet() {
 	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
 	defer cancel()
 	if s.adopt(ctx) {
-		s.cameUp()
-		if s.saved {
-			s.loadVariables()
-		}
 		return
 	}
 	s.notLaunched()

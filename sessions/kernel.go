@@ -143,8 +143,6 @@ func (s *session) start() error {
 		fault.New(fault.Timeout, "it did not come up within %s", words.Length(startTimeout)))
 	defer cancel()
 	if s.adopt(ctx) {
-		s.cameUp()
-		s.loadVariables()
 		return nil
 	}
 	if err := s.launch(ctx); err != nil {

@@ -214,7 +214,8 @@ func (p *pool) throwAway(k *pooled, why string) {
 	p.m.workspaces.Discard(k.folder)
 }
 
-// adopt gives the session a kernel from the pool, with the folder that it was launched in, and tells whether it did.
+// adopt gives the session a kernel from the pool, with the folder that it was launched in and the variables that were saved, and tells
+// whether it did.
 func (s *session) adopt(ctx context.Context) bool {
 	m := s.manager
 	m.pool.want(s.choice)
@@ -235,6 +236,10 @@ func (s *session) adopt(ctx context.Context) bool {
 			m.running.Go(func() { m.pool.throwAway(k, err.Error()) })
 		} else {
 			s.takeOver(k, used, ran)
+			s.cameUp()
+			if used || s.saved {
+				s.loadVariables()
+			}
 			return true
 		}
 		if giveErr != nil {
